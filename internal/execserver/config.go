@@ -27,6 +27,8 @@ type Config struct {
 	Helper []string
 	// Box is where processes run, nil here. The paths are the same inside.
 	Box func() (*box.Box, error)
+	// Memory bounds what is held for each session and its connection.
+	Memory Memory
 	// Own are files and directories of the server that no sandbox shows: sockets
 	// that it answers on, tokens, its home.
 	Own []string
@@ -45,6 +47,7 @@ func (c Config) withDefaults() Config {
 	if c.RetainClosed <= 0 {
 		c.RetainClosed = 30 * time.Second
 	}
+	c.Memory = c.Memory.withDefaults()
 	if c.Environ == nil {
 		c.Environ = os.Environ()
 	}

@@ -14,9 +14,11 @@ import (
 
 const (
 	ingressLimit  = 16 << 10 // requests read and not yet begun
+	ingressBytes  = 64 << 20 // of them; one more of any size is taken
 	outboundBytes = 1 << 20  // beyond it processes and answers wait for the client to read
 	longPolls     = 1024     // waiting process/read of one connection
 	httpRequests  = 64
+	maxID         = 1024 // of a process or a write: they are remembered
 )
 
 // conn is one connection. Requests come one at a time from the dispatcher of the
@@ -33,6 +35,7 @@ type conn struct {
 	files   lane
 	handles handles
 	watch   missingWatch
+	changes changes
 	polls   chan struct{}
 	https   httpStreams
 	wg      sync.WaitGroup
@@ -43,7 +46,9 @@ func newConn(s *Server, stream jsonrpc.Stream) *conn {
 	c.files.width = s.cfg.ConcurrentRequests
 	c.rpc = jsonrpc.NewConn(stream, jsonrpc.Options{
 		Handler:       c,
+		Limits:        jsonrpc.Limits{WholeRunes: true},
 		IngressLimit:  ingressLimit,
+		IngressBytes:  ingressBytes,
 		OutboundBytes: outboundBytes,
 		Overflow:      jsonrpc.OverflowBlock,
 		OnMalformed: func(err *jsonrpc.DecodeError) jsonrpc.Reaction {
@@ -62,6 +67,7 @@ func (c *conn) run(ctx context.Context) error {
 		c.ses.detach(c)
 	}
 	c.watch.stop()
+	c.changes.stop()
 	c.files.drain()
 	c.wg.Wait()
 	c.handles.closeAll()
@@ -109,7 +115,7 @@ func (c *conn) Request(req *jsonrpc.Request) {
 		exec.MethodProcessSignal, exec.MethodProcessTerminate, exec.MethodProcessResize:
 		c.processRequest(req)
 	default:
-		c.files.do(func() { c.fileRequest(req) })
+		c.taken(req, c.files.do(len(req.Params), func() { c.fileRequest(req) }))
 	}
 }
 
@@ -145,16 +151,16 @@ func familyOf(method string) string {
 // tried again. Notifications of a resumed session flow from the attachment on,
 // possibly before the answer.
 func (c *conn) initialize(req *jsonrpc.Request) {
+	var p exec.InitializeParams
+	if e := decode(req.Params, &p); e != nil {
+		_ = req.Error(e)
+		return
+	}
 	if c.ses != nil {
 		_ = req.Error(jsonrpc.Errorf(exec.CodeInvalidRequest, "initialize may only be sent once per connection"))
 		return
 	}
-	var p exec.InitializeParams
-	if e := decode(req.Params, &p, "clientName"); e != nil {
-		_ = req.Error(e)
-		return
-	}
-	ses, e := c.srv.attach(p.ResumeSessionID, c)
+	ses, e := c.srv.attach(p.ResumeSessionID, p.EndWithConnection, c)
 	if e != nil {
 		_ = req.Error(e)
 		return
@@ -169,10 +175,10 @@ func (c *conn) initialize(req *jsonrpc.Request) {
 func (c *conn) processRequest(req *jsonrpc.Request) {
 	var p exec.ProcessParams
 	if req.Method == exec.MethodProcessStart {
-		c.files.after(func() { c.start(req) })
+		c.taken(req, c.files.after(len(req.Params), func() { c.start(req) }))
 		return
 	}
-	if e := decode(req.Params, &p, "processId"); e != nil {
+	if e := decode(req.Params, &p); e != nil {
 		_ = req.Error(e)
 		return
 	}
@@ -180,7 +186,14 @@ func (c *conn) processRequest(req *jsonrpc.Request) {
 		c.control(req, proc, p.ProcessID)
 		return
 	}
-	c.files.after(func() { c.control(req, c.ses.lookup(p.ProcessID), p.ProcessID) })
+	c.taken(req, c.files.after(len(req.Params), func() { c.control(req, c.ses.lookup(p.ProcessID), p.ProcessID) }))
+}
+
+// taken answers a request that found no room.
+func (c *conn) taken(req *jsonrpc.Request, ok bool) {
+	if !ok {
+		_ = req.Error(jsonrpc.Overloaded())
+	}
 }
 
 // control answers requests about a process; proc is nil when there is none.
@@ -190,9 +203,12 @@ func (c *conn) control(req *jsonrpc.Request, proc *process, id string) {
 		c.readProcess(req, proc, id)
 	case exec.MethodProcessWrite:
 		var p exec.WriteParams
-		e := decode(req.Params, &p, "chunk", "writeId")
+		e := decode(req.Params, &p)
 		if e == nil && p.WriteID == "" {
 			e = jsonrpc.Errorf(exec.CodeInvalidParams, "writeId must not be empty")
+		}
+		if e == nil && len(p.WriteID) > maxID {
+			e = jsonrpc.Errorf(exec.CodeInvalidParams, "writeId must not exceed %d bytes", maxID)
 		}
 		switch {
 		case e != nil:
@@ -202,7 +218,7 @@ func (c *conn) control(req *jsonrpc.Request, proc *process, id string) {
 		case proc.stdin == nil:
 			_ = req.Reply(exec.WriteResult{Status: exec.WriteStdinClosed})
 		default:
-			proc.stdin.write(req, p.WriteID, p.Chunk)
+			proc.stdin.write(req, p.WriteID, p.Chunk, p.CloseStdin && proc.ptmx == nil)
 		}
 	case exec.MethodProcessSignal:
 		c.signal(req, proc)
@@ -240,10 +256,23 @@ func (c *conn) readProcess(req *jsonrpc.Request, proc *process, id string) {
 		defer func() { <-c.polls }()
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
-		for !final {
+		room := int64(copies * exec.RetainedBytes)
+		if p.MaxBytes != nil {
+			room = copies * int64(min(*p.MaxBytes, exec.RetainedBytes-chunkSize)+chunkSize) // one chunk in any case
+		}
+		for {
 			select {
 			case <-ch:
-				res, final, ch = proc.read(&p)
+				if !c.ses.held.answers.wait(c.rpc.Context(), room) {
+					return
+				}
+				if res, final, ch = proc.read(&p); final {
+					_ = req.Reply(res)
+				}
+				c.ses.held.answers.give(room)
+				if final {
+					return
+				}
 				continue
 			case <-timer.C:
 			case <-c.rpc.Done():

@@ -13,7 +13,7 @@ import (
 // signal interrupts a process group. A process that is gone is no error.
 func (c *conn) signal(req *jsonrpc.Request, proc *process) {
 	var p exec.SignalParams
-	if e := decode(req.Params, &p, "signal"); e != nil {
+	if e := decode(req.Params, &p); e != nil {
 		_ = req.Error(e)
 		return
 	}
@@ -30,7 +30,7 @@ func (c *conn) signal(req *jsonrpc.Request, proc *process) {
 // resize sets a terminal's size; the kernel signals the foreground group.
 func (c *conn) resize(req *jsonrpc.Request, proc *process, id string) {
 	var p exec.ResizeParams
-	e := decode(req.Params, &p, "rows", "cols")
+	e := decode(req.Params, &p)
 	switch {
 	case e != nil:
 	case p.Rows == 0 || p.Cols == 0:

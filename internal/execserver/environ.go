@@ -17,7 +17,7 @@ var secretNames = []string{"*KEY*", "*SECRET*", "*TOKEN*"}
 // scrubbedNames belong to the server's own launch; no child gets them, whichever client asks.
 var scrubbedNames = []string{
 	"CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE", "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN", "NODE_REPL_AUTH_TOKEN",
-	"OPENAI_FEDERATION_RULE_ID", "OPENAI_IDENTITY_TOKEN_FILE", "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
+	"OPENAI_FEDERATION_RULE_ID", "OPENAI_IDENTITY_TOKEN_FILE", "OPENAI_WORKLOAD_IDENTITY_CONTEXT", "THOLE_RELAY_TOKEN",
 }
 
 // environ builds a child's environment, sorted by name.

@@ -20,7 +20,7 @@ func describe(cfg Config) *exec.EnvironmentInfo {
 		TemporaryDirectories: []string{}, TempDir: exec.FormatURI("/tmp"),
 		Capabilities: &exec.Capabilities{
 			HTTPHeaderEnvVars: true, SandboxedStreaming: true, FileWriteStreaming: true,
-			FSWatchMissing: true, ProcessResize: true,
+			FSWatchMissing: true, ProcessResize: true, StdinClose: true, FSWatch: true,
 		},
 	}
 	if cwd, err := os.Getwd(); err == nil {
@@ -52,7 +52,7 @@ func shell(env []string) exec.Shell {
 // of its own to contribute, so there are never layers.
 func (c *conn) readConfig(raw json.RawMessage) (any, error) {
 	var p exec.ConfigReadParams
-	if e := decode(raw, &p, "cwd", "configPaths", "requirementsPaths"); e != nil {
+	if e := decode(raw, &p); e != nil {
 		return nil, e
 	}
 	if _, err := nativePath(p.Cwd); err != nil {

@@ -3,9 +3,11 @@
 package execserver
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/sandbox"
@@ -20,60 +22,59 @@ var fileMethods = map[string]fileMethod{
 	exec.MethodReadFile: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.PathParams
 		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
-			data, err := s.readFile(path)
-			return exec.ReadFileResult{Data: data}, err
-		}, "path")
+			return c.readFile(s, path)
+		})
 	},
 	exec.MethodWriteFile: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.WriteFileParams
 		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
 			data, err := base64.StdEncoding.DecodeString(p.Data)
+			if err == nil && strings.ContainsAny(p.Data, "\r\n") { // Go passes over them
+				err = errors.New("a line break")
+			}
 			if err != nil {
 				return nil, inputError("fs/writeFile requires valid base64 dataBase64: " + err.Error())
 			}
 			return exec.Empty{}, s.writeFile(path, data)
-		}, "path", "dataBase64")
+		})
 	},
 	exec.MethodCreateDirectory: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.CreateDirectoryParams
 		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
 			return exec.Empty{}, s.createDirectory(path, orTrue(p.Recursive))
-		}, "path")
+		})
 	},
 	exec.MethodGetMetadata: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.PathParams
 		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
 			return s.metadata(path)
-		}, "path")
+		})
 	},
 	exec.MethodCanonicalize: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.PathParams
 		return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
 			real, err := s.canonicalize(path)
 			return exec.PathResult{Path: exec.FormatURI(real)}, err
-		}, "path")
+		})
 	},
 	exec.MethodReadDirectory: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.PathParams
 		return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
 			entries, err := s.readDirectory(path)
 			return exec.ReadDirectoryResult{Entries: entries}, err
-		}, "path")
+		})
 	},
 	exec.MethodWalk: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.WalkParams
 		return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
-			if e := need(memberOf(raw, "options"), "maxDepth", "maxDirectories", "maxEntries", "followDirectorySymlinks"); e != nil {
-				return nil, e
-			}
 			return s.walkTree(path, p.Options)
-		}, "path", "options")
+		})
 	},
 	exec.MethodRemove: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.RemoveParams
 		return withPath(c, raw, &p, &p.Path, &p.FollowSymlinks, &p.Sandbox, func(s scope, path string) (any, error) {
 			return exec.Empty{}, s.remove(path, orTrue(p.Recursive), orTrue(p.Force))
-		}, "path")
+		})
 	},
 	exec.MethodCopy: func(c *conn, raw json.RawMessage) (any, error) {
 		var p exec.CopyParams
@@ -83,13 +84,15 @@ var fileMethods = map[string]fileMethod{
 				return nil, err
 			}
 			return exec.Empty{}, s.copy(from, to, p.Recursive)
-		}, "sourcePath", "destinationPath", "recursive")
+		})
 	},
 	exec.MethodOpen:              (*conn).openHandle,
 	exec.MethodReadBlock:         (*conn).readBlock,
 	exec.MethodWriteBlock:        (*conn).writeBlock,
 	exec.MethodClose:             (*conn).closeHandle,
 	exec.MethodWatchMissing:      (*conn).watchMissing,
+	exec.MethodWatch:             (*conn).watchPath,
+	exec.MethodUnwatch:           (*conn).unwatch,
 	exec.MethodEnvironmentConfig: (*conn).readConfig,
 }
 
@@ -100,13 +103,40 @@ func (c *conn) fileRequest(req *jsonrpc.Request) {
 		return
 	}
 	_ = req.Reply(result)
+	if r, ok := result.(heldFile); ok {
+		c.ses.held.answers.give(r.room)
+	}
+}
+
+// heldFile is an answer that has its memory until it is queued.
+type heldFile struct {
+	exec.ReadFileResult
+	room int64
+}
+
+func (c *conn) readFile(s scope, path string) (any, error) {
+	r := heldFile{}
+	data, err := s.readFile(path, func(size int64) error {
+		r.room = copies * size
+		if !c.ses.held.answers.wait(c.rpc.Context(), r.room) {
+			r.room = 0
+			return context.Canceled
+		}
+		return nil
+	})
+	if err != nil {
+		c.ses.held.answers.give(r.room)
+		return nil, err
+	}
+	r.Data = data
+	return r, nil
 }
 
 // withPath decodes params, resolves the path and the sandbox, and runs f, on a
 // confined thread when a policy restricts files.
 func withPath(c *conn, raw json.RawMessage, params any, uri *string, follow **bool, sb **exec.Sandbox,
-	f func(s scope, path string) (any, error), required ...string) (result any, err error) {
-	if e := decode(raw, params, required...); e != nil {
+	f func(s scope, path string) (any, error)) (result any, err error) {
+	if e := decode(raw, params); e != nil {
 		return nil, e
 	}
 	path, err := nativePath(*uri)

@@ -3,9 +3,12 @@
 package execserver
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tholehq/thole/protocol/exec"
@@ -27,16 +30,16 @@ func FuzzFileParams(f *testing.F) {
 		var open exec.OpenParams
 		var walk exec.WalkParams
 		var uris []string
-		if decode(raw, &one, "path") == nil {
+		if decode(raw, &one) == nil {
 			uris = append(uris, one.Path)
 		}
-		if decode(raw, &two, "sourcePath", "destinationPath", "recursive") == nil {
+		if decode(raw, &two) == nil {
 			uris = append(uris, two.SourcePath, two.DestinationPath)
 		}
-		if decode(raw, &open, "handleId", "path") == nil {
+		if decode(raw, &open) == nil {
 			uris = append(uris, open.Path)
 		}
-		if decode(raw, &walk, "path", "options") == nil {
+		if decode(raw, &walk) == nil {
 			uris = append(uris, walk.Path)
 		}
 		for _, uri := range uris {
@@ -46,4 +49,46 @@ func FuzzFileParams(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestHandlesAtOnce: of opens that run at the same time one gets an id, as many get a place
+// as there are, and no file stays open without a handle.
+func TestHandlesAtOnce(t *testing.T) {
+	for range 5 {
+		var h handles
+		var wg sync.WaitGroup
+		files := make(chan *os.File, 1000)
+		for i := range 400 {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files <- f
+			wg.Go(func() {
+				_ = h.put(fmt.Sprint(i%200), f)
+			})
+		}
+		wg.Wait()
+		close(files)
+		if len(h.files) != exec.MaxHandles {
+			t.Fatalf("%d handles", len(h.files))
+		}
+		h.closeAll()
+		for f := range files {
+			if f.Close() == nil {
+				t.Fatal("a file was open without a handle")
+			}
+		}
+	}
+}
+
+// TestShellSnapshotOfAnother: a snapshot is of the shell that the command runs; with another
+// program it asks for nothing.
+func TestShellSnapshotOfAnother(t *testing.T) {
+	for argv0, refused := range map[string]bool{"/bin/fish": true, "/bin/bash": false} {
+		p := exec.StartParams{Argv: []string{argv0, "-lc", "true"}, ShellSnapshot: &exec.ShellSnapshot{ScopeID: "s", Shell: exec.Shell{Name: "fish", Path: "/bin/fish"}}}
+		if e := refuseUnsupported(&p); (e != nil) != refused {
+			t.Errorf("%s: %v", argv0, e)
+		}
+	}
 }

@@ -57,7 +57,7 @@ func TestNoPathLeadsOut(t *testing.T) {
 		word := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "no", "..", "new", "out"})
 		path := in + "/" + rapid.SampledFrom(places).Draw(rt, "dir") + rapid.SampledFrom([]string{"a", "b", "c", ".."}).Draw(rt, "link") +
 			"/" + strings.Join(rapid.SliceOfN(word, 0, 4).Draw(rt, "path"), "/")
-		if data, err := s.readFile(path); err == nil && string(data) != "mine" {
+		if data, err := s.readFile(path, anySize); err == nil && string(data) != "mine" {
 			rt.Fatalf("read %s: %q", path, data)
 		}
 		switch rapid.IntRange(0, 3).Draw(rt, "act") {
@@ -111,18 +111,18 @@ func TestUnlistedPathsAreAbsent(t *testing.T) {
 	for _, follow := range []bool{true, false} {
 		s := scope{follow: follow, policy: confine(t, root+"/in", root+"/in/no")}
 		for _, path := range []string{"/out/f", "/out/nothing", "/out/d", "/out/d/nothing/x", "/out/f/x", "/out/loop/x", "/out", "/nothing/x"} {
-			_, err := s.readFile(root + path)
+			_, err := s.readFile(root+path, anySize)
 			made := s.createDirectory(root+path+"/new", true)
 			if codeOf(err) != exec.CodeNotFound || codeOf(made) != exec.CodeNotFound {
 				t.Errorf("%s: read %v, written %v", path, err, made)
 			}
 		}
-		if _, err := s.readFile(root + "/in/no/x"); codeOf(err) != exec.CodeInvalidRequest {
+		if _, err := s.readFile(root+"/in/no/x", anySize); codeOf(err) != exec.CodeInvalidRequest {
 			t.Errorf("a path that is denied by name: %v", err)
 		}
 	}
 	s := scope{follow: true, policy: confine(t, root+"/in", root+"/in/no")}
-	if _, err := s.readFile(root + "/in/link"); codeOf(err) != exec.CodeNotFound {
+	if _, err := s.readFile(root+"/in/link", anySize); codeOf(err) != exec.CodeNotFound {
 		t.Errorf("a link that leads there: %v", err)
 	}
 }
@@ -147,3 +147,5 @@ func listing(t *rapid.T, root string) string {
 	}
 	return strings.Join(names, " ")
 }
+
+func anySize(int64) error { return nil }

@@ -14,7 +14,9 @@ import (
 )
 
 const (
-	maxFile    = 512 << 20
+	// maxFile is what fits a message of 64 MiB as base64. A larger answer would reach no
+	// client, and its copies would take several times its size of memory.
+	maxFile    = 47 << 20
 	maxEntries = 50_000
 )
 
@@ -29,24 +31,23 @@ func (s scope) openRegular(path string) (*os.File, error) {
 	if err := s.need(p, sandbox.Read); err != nil {
 		return nil, err
 	}
-	notFile := inputError(fmt.Sprintf("path `%s` is not a file", path))
 	if st, err := p.stat(s.follow); err != nil {
 		return nil, err
 	} else if k := kindOf(&st); k != unix.S_IFREG && k != unix.S_IFLNK {
-		return nil, notFile
+		return nil, inputError(fmt.Sprintf("path `%s` is not a file", path))
 	}
 	f, err := p.open(unix.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		f.Close()
-		return nil, notFile
-	}
-	return f, nil
+	return regular(f, path)
 }
 
-func (s scope) readFile(path string) ([]byte, error) {
+// errLargeFile refuses a file that no answer can carry.
+var errLargeFile = inputError(fmt.Sprintf("file exceeds %d bytes: read it in blocks, with fs/open and fs/readBlock", maxFile))
+
+// readFile reads a file whose size room has agreed to.
+func (s scope) readFile(path string, room func(size int64) error) ([]byte, error) {
 	f, err := s.openRegular(path)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,10 @@ func (s scope) readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if fi.Size() > maxFile {
-		return nil, inputError(fmt.Sprintf("file exceeds %d bytes", maxFile))
+		return nil, errLargeFile
+	}
+	if err := room(fi.Size()); err != nil {
+		return nil, err
 	}
 	data := make([]byte, 0, fi.Size()+1)
 	for len(data) <= maxFile {
@@ -73,7 +77,7 @@ func (s scope) readFile(path string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return nil, inputError(fmt.Sprintf("file exceeds %d bytes", maxFile))
+	return nil, errLargeFile
 }
 
 func (s scope) metadata(path string) (exec.FileMetadata, error) {

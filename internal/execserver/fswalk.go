@@ -37,6 +37,9 @@ func (s scope) walkTree(root string, o exec.WalkOptions) (exec.WalkResult, error
 	if kindOf(&st) != unix.S_IFDIR {
 		return t.res, nil
 	}
+	if meta, err := s.metadata(root); err != nil || meta.IsSymlink && !o.FollowDirectorySymlinks {
+		return t.res, err
+	}
 	t.enter(root, 0)
 	for dirs := uint64(0); len(t.queue) > 0 && !t.res.Truncated; dirs++ {
 		if dirs == o.MaxDirectories {

@@ -4,6 +4,7 @@ package execserver
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tholehq/thole/internal/sandbox"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // create opens a file for writing, creating or truncating it.
@@ -24,7 +26,20 @@ func (s scope) create(path string) (*os.File, error) {
 	if err := s.need(p, sandbox.Write); err != nil {
 		return nil, err
 	}
-	return p.open(unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o666)
+	f, err := p.open(unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o666)
+	if err == nil && !unguarded.Build {
+		return regular(f, path)
+	}
+	return f, err
+}
+
+// regular refuses what is no file: a pipe would wait for its reader for ever.
+func regular(f *os.File, path string) (*os.File, error) {
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		f.Close()
+		return nil, inputError(fmt.Sprintf("path `%s` is not a file", path))
+	}
+	return f, nil
 }
 
 func (s scope) writeFile(path string, data []byte) error {
@@ -192,6 +207,9 @@ func (s scope) copyLink(src place, to string) error {
 func (s scope) copyFile(src place, to string, mode uint32) error {
 	src.walked = true // it was no link a moment ago
 	in, err := src.open(unix.O_RDONLY, 0)
+	if err == nil {
+		in, err = regular(in, src.real)
+	}
 	if err != nil {
 		return err
 	}

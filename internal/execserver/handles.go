@@ -37,6 +37,10 @@ func (h *handles) get(id string) (*os.File, error) {
 func (h *handles) check(id string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.checkLocked(id)
+}
+
+func (h *handles) checkLocked(id string) error {
 	switch {
 	case len(id) > exec.MaxHandleID:
 		return inputError("file handle ID must not exceed 32 bytes")
@@ -48,13 +52,14 @@ func (h *handles) check(id string) error {
 	return nil
 }
 
+// put keeps an open file or closes it. It checks again: others may have opened meanwhile.
 func (h *handles) put(id string, f *os.File) error {
-	if err := h.check(id); err != nil {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.checkLocked(id); err != nil {
 		f.Close()
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.files == nil {
 		h.files = map[string]*os.File{}
 	}
@@ -83,29 +88,27 @@ func (h *handles) closeAll() {
 func (c *conn) openHandle(raw json.RawMessage) (any, error) {
 	var p exec.OpenParams
 	return withPath(c, raw, &p, &p.Path, nil, &p.Sandbox, func(s scope, path string) (any, error) {
+		if p.Mode != "" && p.Mode != exec.OpenRead && p.Mode != exec.OpenReplace {
+			return nil, jsonrpc.Errorf(exec.CodeInvalidParams, "unknown variant `%s`, expected `read` or `replace`", p.Mode)
+		}
 		if err := c.handles.check(p.HandleID); err != nil {
 			return nil, err
 		}
-		var f *os.File
-		var err error
-		switch p.Mode {
-		case "", exec.OpenRead:
-			f, err = s.openRegular(path)
-		case exec.OpenReplace:
-			f, err = s.create(path)
-		default:
-			return nil, jsonrpc.Errorf(exec.CodeInvalidParams, "unknown variant `%s`, expected `read` or `replace`", p.Mode)
+		open := s.openRegular
+		if p.Mode == exec.OpenReplace {
+			open = s.create
 		}
+		f, err := open(path)
 		if err != nil {
 			return nil, err
 		}
 		return exec.HandleResult{HandleID: p.HandleID}, c.handles.put(p.HandleID, f)
-	}, "handleId", "path")
+	})
 }
 
 func (c *conn) readBlock(raw json.RawMessage) (any, error) {
 	var p exec.ReadBlockParams
-	if e := decode(raw, &p, "handleId", "offset", "len"); e != nil {
+	if e := decode(raw, &p); e != nil {
 		return nil, e
 	}
 	if p.Len < 1 || p.Len > exec.MaxBlock {
@@ -129,7 +132,7 @@ func (c *conn) readBlock(raw json.RawMessage) (any, error) {
 
 func (c *conn) writeBlock(raw json.RawMessage) (any, error) {
 	var p exec.WriteBlockParams
-	if e := decode(raw, &p, "handleId", "offset", "chunk"); e != nil {
+	if e := decode(raw, &p); e != nil {
 		return nil, e
 	}
 	if len(p.Chunk) < 1 || len(p.Chunk) > exec.MaxBlock {
@@ -150,7 +153,7 @@ func (c *conn) writeBlock(raw json.RawMessage) (any, error) {
 
 func (c *conn) closeHandle(raw json.RawMessage) (any, error) {
 	var p exec.HandleParams
-	if e := decode(raw, &p, "handleId"); e != nil {
+	if e := decode(raw, &p); e != nil {
 		return nil, e
 	}
 	c.handles.close(p.HandleID)

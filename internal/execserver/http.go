@@ -22,6 +22,9 @@ import (
 // httpBody bounds an answer that is not streamed: encoded it must fit a message.
 const httpBody = 47 << 20
 
+// httpChunk is the most that is read of a body at once.
+const httpChunk = 64 << 10
+
 // secretVars may not leave the executor in a header.
 var secretVars = []string{
 	"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CONNECTORS_TOKEN",
@@ -67,7 +70,7 @@ func (h *httpStreams) leave(id string, stream bool) {
 
 func (c *conn) httpRequest(req *jsonrpc.Request) {
 	var p exec.HTTPRequestParams
-	if e := decode(req.Params, &p, "method", "url", "requestId"); e != nil {
+	if e := decode(req.Params, &p); e != nil {
 		_ = req.Error(e)
 		return
 	}
@@ -84,9 +87,17 @@ func (c *conn) httpRequest(req *jsonrpc.Request) {
 		_ = req.Error(e)
 		return
 	}
+	room := int64(len(req.Params)) + copies*httpChunk
+	if !c.ses.held.bodies.take(room) {
+		cancel()
+		c.https.leave(p.RequestID, p.StreamResponse)
+		_ = req.Error(jsonrpc.Overloaded())
+		return
+	}
 	c.wg.Go(func() {
 		defer cancel()
 		defer c.https.leave(p.RequestID, p.StreamResponse)
+		defer c.ses.held.bodies.give(room)
 		c.sendHTTP(req, &p, hreq)
 	})
 }
@@ -161,8 +172,21 @@ var httpTransport = sync.OnceValue(func() *http.Transport {
 	return t
 })
 
+// followRedirect follows ten and names to another origin only the origin it came from, not
+// the page.
+func followRedirect(next *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("too many redirects")
+	}
+	from := via[len(via)-1].URL
+	if next.Header.Get("Referer") != "" && (from.Scheme != next.URL.Scheme || from.Host != next.URL.Host) {
+		next.Header.Set("Referer", from.Scheme+"://"+from.Host+"/")
+	}
+	return nil
+}
+
 func (c *conn) sendHTTP(req *jsonrpc.Request, p *exec.HTTPRequestParams, hreq *http.Request) {
-	client := http.Client{Transport: httpTransport()}
+	client := http.Client{Transport: httpTransport(), CheckRedirect: followRedirect}
 	if p.RedirectPolicy == "stop" {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
@@ -178,15 +202,47 @@ func (c *conn) sendHTTP(req *jsonrpc.Request, p *exec.HTTPRequestParams, hreq *h
 		c.streamBody(p.RequestID, resp.Body)
 		return
 	}
-	res.Body, err = io.ReadAll(io.LimitReader(resp.Body, httpBody+1))
-	if err == nil && len(res.Body) > httpBody {
-		err = fmt.Errorf("response body exceeds %d bytes; use streamResponse", httpBody)
+	var taken int64
+	res.Body, taken, err = readBody(resp.Body, &c.ses.held.bodies)
+	defer c.ses.held.bodies.give(taken)
+	if errors.Is(err, errNoRoom) {
+		_ = req.Error(jsonrpc.Overloaded())
+		return
 	}
 	if err != nil {
 		_ = req.Error(jsonrpc.Errorf(exec.CodeInternal, "http/request failed: %s", err))
 		return
 	}
 	_ = req.Reply(res)
+}
+
+// errNoRoom: other bodies take all the memory there is for them.
+var errNoRoom = errors.New("no room for the body")
+
+// readBody reads a body and takes room for it as it grows; taken is to be given back.
+func readBody(body io.Reader, room *budget) (data []byte, taken int64, err error) {
+	data = make([]byte, 0, 512)
+	for {
+		if len(data) > httpBody {
+			return nil, taken, fmt.Errorf("response body exceeds %d bytes; use streamResponse", httpBody)
+		}
+		if len(data) == cap(data) {
+			more := min(max(cap(data), httpChunk), httpBody+1-cap(data))
+			if !room.take(int64(copies * more)) {
+				return nil, taken, errNoRoom
+			}
+			taken += int64(copies * more)
+			data = append(make([]byte, 0, cap(data)+more), data...)
+		}
+		n, err := body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, taken, nil
+		}
+		if err != nil {
+			return nil, taken, err
+		}
+	}
 }
 
 func httpCause(err error) error {
@@ -214,7 +270,7 @@ func headerList(resp *http.Response) []exec.HTTPHeader {
 
 // streamBody sends a body as numbered deltas; the last one says done.
 func (c *conn) streamBody(id string, body io.Reader) {
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, httpChunk)
 	delta := exec.BodyDeltaParams{RequestID: id}
 	for {
 		n, err := body.Read(buf)

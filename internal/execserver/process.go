@@ -37,18 +37,19 @@ type process struct {
 	// blocks the process, so nothing else may need it. Lock order: emit, mu.
 	emit sync.Mutex
 
-	mu      sync.Mutex // guards the rest
-	pid     int        // also its process group and session
-	reaped  bool
-	seq     uint64
-	kept    retention
-	open    int // output streams not at their end
-	exited  bool
-	closed  bool
-	code    int
-	denied  bool
-	changed chan struct{} // closed at the next change; nil without a waiter
-	drop    *time.Timer
+	mu       sync.Mutex // guards the rest
+	pid      int        // also its process group and session
+	reaped   bool
+	seq      uint64
+	kept     retention
+	open     int // output streams not at their end
+	exited   bool
+	closed   bool
+	closedAt time.Time
+	code     int
+	denied   bool
+	changed  chan struct{} // closed at the next change; nil without a waiter
+	drop     *time.Timer
 
 	streams []*outStream
 	stdin   *stdinQueue   // nil: not writable
@@ -71,8 +72,13 @@ func (p *process) output(st stream, chunk []byte) {
 		return
 	}
 	seq, c := p.next()
+	before := p.kept.size()
 	p.kept.add(seq, st, chunk)
+	over := p.ses.held.kept.count(p.kept.size() - before)
 	p.mu.Unlock()
+	if over > 0 {
+		p.ses.shed()
+	}
 	if c == nil {
 		return
 	}
@@ -88,6 +94,12 @@ func (p *process) output(st stream, chunk []byte) {
 		b = base64.StdEncoding.AppendEncode(b, chunk)
 		return append(b, `"}}`...)
 	})
+}
+
+// dropKept forgets the output that was kept. It is called with mu held.
+func (p *process) dropKept() {
+	p.ses.held.kept.give(p.kept.size())
+	p.kept = retention{}
 }
 
 // next takes a sequence number, wakes readers and returns where to send.
@@ -145,7 +157,7 @@ func (p *process) closeIfDone() {
 		p.mu.Unlock()
 		return
 	}
-	p.closed = true
+	p.closed, p.closedAt = true, time.Now()
 	seq, c := p.next()
 	p.drop = time.AfterFunc(p.ses.srv.cfg.RetainClosed, func() { p.ses.drop(p) })
 	p.mu.Unlock()

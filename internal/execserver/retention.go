@@ -1,6 +1,10 @@
 package execserver
 
-import "github.com/tholehq/thole/protocol/exec"
+import (
+	"unsafe"
+
+	"github.com/tholehq/thole/protocol/exec"
+)
 
 // retention keeps the newest output of one process: at most exec.RetainedBytes
 // and exec.RetainedChunks, whole chunks evicted from the front. Bytes live in one
@@ -21,6 +25,11 @@ type mark struct {
 	seq    uint64
 	size   int32
 	stream stream
+}
+
+// size is how many bytes the rings take.
+func (r *retention) size() int64 {
+	return int64(len(r.data)) + int64(len(r.index))*int64(unsafe.Sizeof(mark{}))
 }
 
 // add appends a chunk; a chunk larger than the window keeps no bytes at all and

@@ -71,8 +71,18 @@ func (s *Server) Close() {
 	}
 }
 
+// Running counts the processes that have not exited.
+func (s *Server) Running() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ses := range s.sessions {
+		n += ses.running()
+	}
+	return n
+}
+
 // attach opens a new session, or resumes one, for a connection.
-func (s *Server) attach(resume *string, c *conn) (*session, *jsonrpc.Error) {
+func (s *Server) attach(resume *string, brief bool, c *conn) (*session, *jsonrpc.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -80,6 +90,9 @@ func (s *Server) attach(resume *string, c *conn) (*session, *jsonrpc.Error) {
 	}
 	if resume == nil {
 		ses := newSession(s, uuid.NewString())
+		if brief {
+			ses.ttl = 0
+		}
 		ses.attach(c)
 		s.sessions[ses.id] = ses
 		return ses, nil
@@ -97,7 +110,7 @@ func (s *Server) attach(resume *string, c *conn) (*session, *jsonrpc.Error) {
 // expire ends a session that stayed without connection.
 func (s *Server) expire(ses *session) {
 	s.mu.Lock()
-	gone := ses.detachedFor(s.cfg.DetachTTL)
+	gone := ses.detachedFor(ses.ttl)
 	if gone {
 		delete(s.sessions, ses.id)
 	}

@@ -3,18 +3,25 @@
 package execserver
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/protocol/exec"
 )
 
 // session owns processes. Lock order: Server.mu, session.mu, process.mu.
 type session struct {
 	srv *Server
 	id  string
+	ttl time.Duration // how long it outlives its connection
 
+	held *held
 	conn atomic.Pointer[conn] // where notifications go; nil while detached
 
 	mu        sync.Mutex // guards the rest
@@ -27,7 +34,7 @@ type session struct {
 }
 
 func newSession(s *Server, id string) *session {
-	return &session{srv: s, id: id, processes: map[string]*process{}, leftovers: map[int]struct{}{}}
+	return &session{srv: s, id: id, ttl: s.cfg.DetachTTL, held: newHeld(s.cfg.Memory), processes: map[string]*process{}, leftovers: map[int]struct{}{}}
 }
 
 // attach gives the session a connection unless it has one.
@@ -52,7 +59,7 @@ func (ses *session) detach(c *conn) {
 		return
 	}
 	ses.detached = time.Now()
-	ses.timer = time.AfterFunc(ses.srv.cfg.DetachTTL, func() { ses.srv.expire(ses) })
+	ses.timer = time.AfterFunc(ses.ttl, func() { ses.srv.expire(ses) })
 }
 
 // detachedFor reports whether the grace period has passed; a resume may have
@@ -63,15 +70,65 @@ func (ses *session) detachedFor(d time.Duration) bool {
 	return ses.conn.Load() == nil && !ses.ended && time.Since(ses.detached) >= d
 }
 
+// maxProcesses bounds those of a session that run or can still be read.
+const maxProcesses = 16 << 10
+
 // reserve takes a process id.
-func (ses *session) reserve(p *process) bool {
+func (ses *session) reserve(p *process) *jsonrpc.Error {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
-	if ses.processes[p.id] != nil || ses.ended {
-		return false
+	switch {
+	case ses.processes[p.id] != nil || ses.ended:
+		return jsonrpc.Errorf(exec.CodeInvalidRequest, "process %s already exists", p.id)
+	case len(ses.processes) >= maxProcesses:
+		return jsonrpc.Overloaded()
 	}
 	ses.processes[p.id] = p
-	return true
+	return nil
+}
+
+// shed drops kept output until an eighth of the budget is free: that of processes which
+// closed first, then the largest.
+func (ses *session) shed() {
+	type candidate struct {
+		p      *process
+		size   int64
+		closed time.Time
+	}
+	ses.mu.Lock()
+	all := make([]candidate, 0, len(ses.processes))
+	for _, p := range ses.processes {
+		p.mu.Lock()
+		if size := p.kept.size(); size > 0 {
+			all = append(all, candidate{p, size, p.closedAt})
+		}
+		p.mu.Unlock()
+	}
+	ses.mu.Unlock()
+	slices.SortFunc(all, func(a, b candidate) int {
+		switch {
+		case a.closed.IsZero() != b.closed.IsZero():
+			return cmp.Compare(b2i(a.closed.IsZero()), b2i(b.closed.IsZero()))
+		case !a.closed.IsZero():
+			return a.closed.Compare(b.closed)
+		}
+		return cmp.Compare(b.size, a.size)
+	})
+	for _, c := range all {
+		if ses.held.kept.count(0) <= -ses.held.kept.limit/8 {
+			return
+		}
+		c.p.mu.Lock()
+		c.p.dropKept()
+		c.p.mu.Unlock()
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (ses *session) lookup(id string) *process {
@@ -80,12 +137,29 @@ func (ses *session) lookup(id string) *process {
 	return ses.processes[id]
 }
 
+func (ses *session) running() (n int) {
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	for _, p := range ses.processes {
+		if !p.over() {
+			n++
+		}
+	}
+	return n
+}
+
 // drop frees a process id.
 func (ses *session) drop(p *process) {
 	ses.mu.Lock()
-	defer ses.mu.Unlock()
 	if ses.processes[p.id] == p {
 		delete(ses.processes, p.id)
+	}
+	ses.mu.Unlock()
+	p.mu.Lock()
+	p.dropKept()
+	p.mu.Unlock()
+	if p.stdin != nil {
+		p.stdin.forget()
 	}
 }
 

@@ -3,6 +3,7 @@
 package execserver
 
 import (
+	"cmp"
 	"os"
 	"runtime"
 	"syscall"
@@ -21,6 +22,8 @@ type command struct {
 	env   []string
 	dir   string
 	tty   bool
+	rows  uint16 // of the terminal
+	cols  uint16
 	stdin bool
 	extra []*os.File // descriptors 3 and up, for the sandbox wrapper
 	stays *sandbox.Stays
@@ -49,7 +52,7 @@ func (p *process) spawn(c *command) (end func() unix.WaitStatus, err error) {
 		}
 	}
 	if c.tty {
-		master, slave, err := children.OpenTerminal(in, 80, 24)
+		master, slave, err := children.OpenTerminal(in, cmp.Or(c.cols, 80), cmp.Or(c.rows, 24))
 		if err != nil {
 			return fail(err)
 		}
@@ -62,7 +65,7 @@ func (p *process) spawn(c *command) (end func() unix.WaitStatus, err error) {
 		files = []int{fd, fd, fd}
 		attr.Setctty = true
 		p.gone = make(chan struct{})
-		p.ptmx, p.stdin, p.streams = master, newStdinQueue(master), []*outStream{s}
+		p.ptmx, p.stdin, p.streams = master, newStdinQueue(master, &p.ses.held.input), []*outStream{s}
 	} else {
 		in, err := p.openStdin(c, &ours, &theirs)
 		if err != nil {
@@ -108,10 +111,12 @@ func (p *process) spawn(c *command) (end func() unix.WaitStatus, err error) {
 	attr.PidFD = &pidfd
 	// Pdeathsig fires when the forking thread ends; such threads are kept out of
 	// the sandbox's use-once ones.
+	forks <- struct{}{}
 	runtime.LockOSThread()
 	sandbox.MarkForkingThread()
 	pid, err := syscall.ForkExec(c.path, c.argv, &syscall.ProcAttr{Dir: c.dir, Env: c.env, Files: sys, Sys: attr})
 	runtime.UnlockOSThread()
+	<-forks
 	if err != nil {
 		return fail(err)
 	}
@@ -120,6 +125,10 @@ func (p *process) spawn(c *command) (end func() unix.WaitStatus, err error) {
 	f := os.NewFile(uintptr(pidfd), "pidfd")
 	return func() unix.WaitStatus { return p.reap(f) }, nil
 }
+
+// forks bounds the threads that are held for a fork. All forks of a process wait for one
+// lock; without the bound a thousand starts at once would hold a thread each, for good.
+var forks = make(chan struct{}, 4)
 
 func (p *process) begun(pid int, c *command, theirs []*os.File) {
 	for _, f := range theirs {
@@ -160,7 +169,7 @@ func (p *process) openStdin(c *command, ours, theirs *[]*os.File) (int, error) {
 		return 0, err
 	}
 	*ours, *theirs = append(*ours, w), append(*theirs, r)
-	p.stdin = newStdinQueue(w)
+	p.stdin = newStdinQueue(w, &p.ses.held.input)
 	return int(r.Fd()), nil
 }
 

@@ -19,15 +19,9 @@ import (
 // start answers process/start. A failed start leaves no trace of the id.
 func (c *conn) start(req *jsonrpc.Request) {
 	var p exec.StartParams
-	if e := decode(req.Params, &p, "processId", "argv", "cwd", "env", "tty"); e != nil {
+	if e := decode(req.Params, &p); e != nil {
 		_ = req.Error(e)
 		return
-	}
-	if p.EnvPolicy != nil {
-		if e := need(memberOf(req.Params, "envPolicy"), "inherit", "ignoreDefaultExcludes", "exclude", "set", "includeOnly"); e != nil {
-			_ = req.Error(e)
-			return
-		}
 	}
 	cmd, kind, e := c.srv.prepare(&p)
 	if e != nil {
@@ -37,9 +31,9 @@ func (c *conn) start(req *jsonrpc.Request) {
 	defer cmd.release()
 	proc := newProcess(c.ses, p.ProcessID)
 	proc.sandboxed, proc.stays = kind != exec.SandboxNone, cmd.stays
-	if !c.ses.reserve(proc) {
+	if e := c.ses.reserve(proc); e != nil {
 		cmd.stays.End()
-		_ = req.Error(jsonrpc.Errorf(exec.CodeInvalidRequest, "process %s already exists", p.ProcessID))
+		_ = req.Error(e)
 		return
 	}
 	end, err := proc.spawn(cmd)
@@ -68,6 +62,9 @@ func (s *Server) prepare(p *exec.StartParams) (*command, string, *jsonrpc.Error)
 	if e := refuseUnsupported(p); e != nil {
 		return nil, "", e
 	}
+	if len(p.ProcessID) > maxID {
+		return nil, "", jsonrpc.Errorf(exec.CodeInvalidParams, "processId must not exceed %d bytes", maxID)
+	}
 	cwd, err := exec.ParseURI(p.Cwd)
 	if errors.Is(err, exec.ErrForeignPath) {
 		err = fmt.Errorf("cwd URI `%s` is not valid on this exec-server host: %w", p.Cwd, err)
@@ -85,12 +82,14 @@ func (s *Server) prepare(p *exec.StartParams) (*command, string, *jsonrpc.Error)
 		if policy, err = sandbox.Compile(p.Sandbox, s.place(cwd)); err != nil {
 			return nil, "", invalid(err)
 		}
-		kind = exec.SandboxLinux
+		if policy.Confines() {
+			kind = exec.SandboxLinux
+		}
 	}
 	if len(p.Argv) == 0 {
 		return nil, "", jsonrpc.Errorf(exec.CodeInvalidParams, "argv must not be empty")
 	}
-	cmd := &command{argv: p.Argv, env: env, dir: cwd, tty: p.TTY, stdin: p.PipeStdin}
+	cmd := &command{argv: p.Argv, env: env, dir: cwd, tty: p.TTY, rows: p.Rows, cols: p.Cols, stdin: p.PipeStdin}
 	if e := cmd.resolve(p); e != nil {
 		return nil, "", e
 	}
@@ -102,12 +101,12 @@ func (s *Server) prepare(p *exec.StartParams) (*command, string, *jsonrpc.Error)
 		if p.Arg0 != nil {
 			arg0 = *p.Arg0
 		}
-		w, err := s.wrapper.Wrap(policy, cwd, cmd.path, p.Argv, arg0)
+		w, err := s.wrapper.Wrap(policy, sandbox.Program{Path: cmd.path, Dir: cwd, Argv: p.Argv, Arg0: arg0, Env: env})
 		if err != nil {
 			return nil, "", invalid(err)
 		}
 		cmd.path, cmd.argv, cmd.extra, cmd.stays = w.Path, w.Argv, w.Files, w.Stays
-		cmd.dir = "/"
+		cmd.dir, cmd.env = "/", nil
 	}
 	return cmd, kind, nil
 }
@@ -128,14 +127,15 @@ func refuseUnsupported(p *exec.StartParams) *jsonrpc.Error {
 		if s.ScopeID == "" || len(s.ScopeID) > 256 {
 			return jsonrpc.Errorf(exec.CodeInvalidParams, "shell snapshot scope must be non-empty and at most 256 bytes")
 		}
-		if n := s.Shell.Name; n != "bash" && n != "zsh" && n != "sh" {
+		of := len(p.Argv) > 0 && p.Argv[0] == s.Shell.Path // of another program it asks for nothing
+		if n := s.Shell.Name; of && n != "bash" && n != "zsh" && n != "sh" {
 			return jsonrpc.Errorf(exec.CodeInvalidParams, "shell snapshots are unsupported for shell `%s`", n)
 		}
 	}
 	if present(p.NetworkProxy) {
 		return jsonrpc.Errorf(exec.CodeInvalidParams, "managed network proxies are not supported by this executor")
 	}
-	if p.EnforceManagedNetwork {
+	if p.EnforceManagedNetwork || present(p.ManagedNetwork) {
 		return jsonrpc.Errorf(exec.CodeInvalidParams, "sandbox intent cannot be enforced on this executor: there is no managed network")
 	}
 	return nil

@@ -24,15 +24,18 @@ const (
 // started by the first write.
 type stdinQueue struct {
 	file *os.File
+	room *budget
 
 	mu     sync.Mutex // guards the rest
 	queue  [][]byte
 	parked []parkedWrite // requests that wait for room, in order
 	held   int           // bytes parked
 	seen   map[string]struct{}
+	ids    int64    // bytes of seen
 	order  []string // ring of seen
 	next   int
 	active bool
+	last   bool // no more comes: the pipe is closed after the queue
 	broken bool // the process closed its end
 	ended  bool // the process exited: writes are accepted and go nowhere
 }
@@ -42,50 +45,63 @@ type parkedWrite struct {
 	data []byte
 }
 
-func newStdinQueue(f *os.File) *stdinQueue { return &stdinQueue{file: f, seen: map[string]struct{}{}} }
+func newStdinQueue(f *os.File, room *budget) *stdinQueue {
+	return &stdinQueue{file: f, room: room, seen: map[string]struct{}{}}
+}
 
 var accepted = exec.WriteResult{Status: exec.WriteAccepted}
 
-// write takes a chunk and answers req when it is queued.
-func (q *stdinQueue) write(req *jsonrpc.Request, id string, data []byte) {
+// write takes a chunk and answers req when it is queued. After the last one nothing is
+// taken.
+func (q *stdinQueue) write(req *jsonrpc.Request, id string, data []byte, last bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if _, dup := q.seen[id]; dup || q.ended {
 		_ = req.Reply(accepted)
 		return
 	}
+	if q.last {
+		_ = req.Reply(exec.WriteResult{Status: exec.WriteStdinClosed})
+		return
+	}
 	if q.broken {
 		_ = req.Error(jsonrpc.Errorf(exec.CodeInternal, "failed to write to process stdin"))
 		return
 	}
-	if len(q.queue) >= stdinChunks {
-		if q.held+len(data) > stdinParked {
-			_ = req.Error(jsonrpc.Overloaded())
-			return
-		}
+	full := len(q.queue) >= stdinChunks
+	if full && q.held+len(data) > stdinParked || !q.room.take(int64(len(data)+len(id))) {
+		_ = req.Error(jsonrpc.Overloaded())
+		return
+	}
+	if full {
 		q.remember(id)
+		q.last = last
 		q.parked = append(q.parked, parkedWrite{req, data})
 		q.held += len(data)
 		return
 	}
 	q.remember(id)
-	if len(data) > 0 {
+	if q.last = last; len(data) > 0 {
 		q.queue = append(q.queue, data)
-		if !q.active {
-			q.active = true
-			go q.run()
-		}
+	}
+	if (len(data) > 0 || last) && !q.active {
+		q.active = true
+		go q.run()
 	}
 	_ = req.Reply(accepted)
 }
 
 func (q *stdinQueue) remember(id string) {
 	q.seen[id] = struct{}{}
+	q.ids += int64(len(id))
 	if len(q.order) < writeIDs {
 		q.order = append(q.order, id)
 		return
 	}
-	delete(q.seen, q.order[q.next])
+	old := q.order[q.next]
+	delete(q.seen, old)
+	q.ids -= int64(len(old))
+	q.room.give(int64(len(old)))
 	q.order[q.next] = id
 	q.next = (q.next + 1) % writeIDs
 }
@@ -106,6 +122,7 @@ func (q *stdinQueue) run() {
 		}
 		q.queue[0] = nil
 		q.queue = q.queue[1:]
+		q.room.give(int64(len(data)))
 		if len(q.parked) > 0 {
 			w := q.parked[0]
 			q.parked = q.parked[1:]
@@ -114,7 +131,9 @@ func (q *stdinQueue) run() {
 			_ = w.req.Reply(accepted)
 		}
 	}
-	q.active = false
+	if q.active = false; q.last && !q.ended {
+		_ = q.file.Close()
+	}
 	q.drop()
 }
 
@@ -123,8 +142,12 @@ func (q *stdinQueue) drop() {
 	if !q.broken && !q.ended {
 		return
 	}
+	for _, data := range q.queue {
+		q.room.give(int64(len(data)))
+	}
 	q.queue = nil
 	for _, w := range q.parked {
+		q.room.give(int64(len(w.data)))
 		if q.ended {
 			_ = w.req.Reply(accepted)
 		} else {
@@ -132,6 +155,14 @@ func (q *stdinQueue) drop() {
 		}
 	}
 	q.parked, q.held = nil, 0
+}
+
+// forget is called when the process can no longer be written to by its id.
+func (q *stdinQueue) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.room.give(q.ids)
+	q.ids, q.seen, q.order = 0, map[string]struct{}{}, nil
 }
 
 // end is called when the process has exited.

@@ -21,5 +21,8 @@ func (*Server) Serve(_ context.Context, s jsonrpc.Stream) error {
 	return thole.Errorf(thole.CodeUnsupported, "exec-server runs on Linux only").WithHint("run it in a Linux machine or container and connect to it")
 }
 
+// Running is always zero.
+func (*Server) Running() int { return 0 }
+
 // Close does nothing.
 func (*Server) Close() {}

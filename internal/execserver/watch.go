@@ -39,7 +39,7 @@ func (w *missingWatch) stopLocked() {
 
 func (c *conn) watchMissing(raw json.RawMessage) (any, error) {
 	var p exec.WatchMissingParams
-	if e := decode(raw, &p, "watchId", "missing"); e != nil {
+	if e := decode(raw, &p); e != nil {
 		return nil, e
 	}
 	t := watched{}

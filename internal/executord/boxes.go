@@ -108,7 +108,7 @@ func (b *boxes) get(plan bool, g provider.Grant, providerName string) (*box.Box,
 		w = &walled{Box: made, ports: map[uint16]bool{}, guards: guards}
 		if err := b.sentinel(w); err != nil {
 			w.Close()
-			return nil, thole.Errorf(thole.CodeUnavailable, "watch the repository: %w", err).WithHint("sysctl fs.inotify.max_user_instances=1024 allows more of such watches")
+			return nil, thole.Errorf(thole.CodeUnavailable, "watch the repository: %w", err).WithHint("sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288 allows more of such watches")
 		}
 		b.by[plan] = w
 		go func() { <-made.Done(); guards.Release() }() // however it ends

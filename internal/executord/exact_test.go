@@ -15,7 +15,7 @@ import (
 
 // A request is known by the exact names of its members.
 func TestRequestsAreKnownByTheirExactNames(t *testing.T) {
-	for _, typ := range []reflect.Type{reflect.TypeFor[wire.RunRequest](), reflect.TypeFor[wire.ReplyRequest](), reflect.TypeFor[wire.CancelRequest](), reflect.TypeFor[wire.SteerRequest](), reflect.TypeFor[wire.AckRequest](), reflect.TypeFor[wire.JobRequest](), reflect.TypeFor[wire.JobEnd]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[wire.RunRequest](), reflect.TypeFor[wire.ReplyRequest](), reflect.TypeFor[wire.CancelRequest](), reflect.TypeFor[wire.SteerRequest](), reflect.TypeFor[wire.AckRequest](), reflect.TypeFor[wire.JobRequest](), reflect.TypeFor[wire.JobEnd](), reflect.TypeFor[wire.ServerRequest]()} {
 		t.Run(typ.Name(), func(t *testing.T) {
 			exacttest.Variants(t, typ, func(raw []byte) (any, error) {
 				p := reflect.New(typ)

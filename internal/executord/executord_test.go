@@ -325,6 +325,48 @@ func (s lateSession) Close() error {
 	return s.Session.Close()
 }
 
+// slow holds each turn back before its agent begins it.
+type slow struct {
+	provider.Provider
+	reached, let chan struct{}
+}
+
+type slowSession struct {
+	provider.Session
+	of *slow
+}
+
+func (p *slow) Open(ctx context.Context, cfg provider.SessionConfig) (provider.Session, error) {
+	s, err := p.Provider.Open(ctx, cfg)
+	return slowSession{s, p}, err
+}
+
+func (s slowSession) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
+	close(s.of.reached)
+	<-s.of.let
+	return s.Session.Run(ctx, turn, emit)
+}
+
+// A stop that meets an open session before its turn has begun is refused, so that it is sent again.
+func TestAStopBeforeTheTurnBegins(t *testing.T) {
+	p := &slow{Provider: testprovider.New(), reached: make(chan struct{}), let: make(chan struct{})}
+	c, _ := serve(t, home(t), p)
+	run := start(t, c, request("sim: hang"))
+	<-p.reached
+	if _, err := c.Cancel(t.Context(), wire.CancelRequest{Run: run}); thole.CodeOf(err) != thole.CodeUnavailable {
+		t.Fatalf("a stop of a turn that has not begun: %v", err)
+	}
+	close(p.let)
+	poll.Until(t, "the stop", func() bool {
+		_, err := c.Cancel(t.Context(), wire.CancelRequest{Run: run})
+		return err == nil
+	})
+	events := collect(t, c, run, 0, nil)
+	if end := events[len(events)-1].Event; end.Outcome != thole.OutcomeInterrupted {
+		t.Fatalf("ended %+v", end)
+	}
+}
+
 // A turn that is stopped while its agent starts leaves no agent behind.
 func TestAStopBeforeTheSessionIsOpen(t *testing.T) {
 	l := &late{Provider: testprovider.New(), opening: make(chan struct{}), let: make(chan struct{})}

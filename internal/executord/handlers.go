@@ -43,7 +43,13 @@ func (s *Server) cancel(ctx context.Context, req wire.CancelRequest) (wire.Run, 
 		r.cancel()
 		return r.snapshot(), nil
 	}
-	if err := session.Stop(ctx); err != nil && !errors.Is(err, provider.ErrNoTurn) {
+	err = session.Stop(ctx)
+	if errors.Is(err, provider.ErrNoTurn) && r.current() != nil {
+		// The session is open and its agent has not begun the turn, or has just ended it.
+		// Success here would lose the stop of a turn that is about to begin.
+		return wire.Run{}, thole.Errorf(thole.CodeUnavailable, "stop run %s: %w", req.Run, err)
+	}
+	if err != nil && !errors.Is(err, provider.ErrNoTurn) {
 		r.cancel()
 	}
 	return r.snapshot(), nil
@@ -54,6 +60,10 @@ func (s *Server) steer(ctx context.Context, req wire.SteerRequest) (wire.Run, er
 	if err != nil {
 		return wire.Run{}, err
 	}
+	input, err := layFiles(s.cfg.Dirs.Workspace, req.Input)
+	if err != nil {
+		return wire.Run{}, err
+	}
 	r.mu.Lock()
 	repeat := r.steered[req.ID]
 	r.steered[req.ID] = true
@@ -61,7 +71,7 @@ func (s *Server) steer(ctx context.Context, req wire.SteerRequest) (wire.Run, er
 	if repeat {
 		return r.snapshot(), nil
 	}
-	if err := session.Steer(ctx, req.Input, req.ClientID); err != nil {
+	if err := session.Steer(ctx, input, req.ClientID); err != nil {
 		r.mu.Lock()
 		delete(r.steered, req.ID)
 		r.mu.Unlock()
@@ -151,7 +161,7 @@ func (s *Server) ack(_ context.Context, req wire.AckRequest) (struct{}, error) {
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	list := s.runs.list()
 	slices.SortFunc(list, func(a, b wire.Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	st := wire.Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open(), Gateway: s.way != nil, Revision: wire.Revision}
+	st := wire.Status{Boot: s.boot, Version: s.cfg.Version, Started: s.started, Runs: list, Terminals: s.terminals.Open(), Commands: s.cfg.Commands(), Gateway: s.way != nil, Revision: wire.Revision}
 	st.Jobs, st.JobsRunning = s.jobs.ids()
 	jsonhttp.Write(w, http.StatusOK, st)
 }

@@ -32,7 +32,7 @@ func (b *boxes) files(plan bool) (args []string, guards *repository.Guards, err 
 	if plan || unguarded.Build {
 		return args, nil, nil
 	}
-	if guards, err = place.Guard(b.cfg.Hooks); err != nil {
+	if guards, err = place.Guard(); err != nil {
 		return nil, nil, err
 	}
 	for _, m := range guards.Mounts {

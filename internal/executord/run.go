@@ -100,7 +100,11 @@ func (r *run) runTurn(ctx context.Context, s *Server, req wire.RunRequest, emit 
 		if err != nil {
 			return err
 		}
-		req.Turn.Input = append(told, req.Turn.Input...)
+		input, err := layFiles(s.cfg.Dirs.Workspace, req.Turn.Input)
+		if err != nil {
+			return err
+		}
+		req.Turn.Input = append(told, input...)
 	case command == thole.TurnCommandShell:
 		in, err := s.boxes.shared()
 		if err == nil {

@@ -14,7 +14,7 @@ import (
 // prevents: an agent sets a trap, or the person's own git replaces a guarded file, and with
 // it goes what was mounted there. Traps are disarmed before anything runs again.
 func (b *boxes) sentinel(w *walled) error {
-	if w.guards == nil || b.cfg.Place.Git == "" || unguarded.Build {
+	if w.guards == nil || unguarded.Build {
 		return nil
 	}
 	over := false // one at a time looks
@@ -59,7 +59,9 @@ func (b *boxes) seized(w *walled) bool {
 	for _, in := range b.all() {
 		_ = in.Close()
 	}
-	for _, t := range traps {
+	// What ran on until its box was closed may have set another one since.
+	later, _ := b.cfg.Place.Traps(w.guards)
+	for _, t := range append(traps, later...) {
 		_ = t.Disarm() // what is gone already the sentinel of another thread has disarmed
 	}
 	return true

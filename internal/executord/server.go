@@ -54,6 +54,8 @@ type Config struct {
 	Now    func() time.Time
 	// Exec serves the exec-server protocol on /exec and /, nil leaves it out.
 	Exec http.Handler
+	// Commands counts the programs that run there; nil: nobody does.
+	Commands func() int
 	// Workspace serves /workspace/*, nil leaves it out.
 	Workspace http.Handler
 	// Box is how to make the box in which all but executord runs; nil: no box.
@@ -102,6 +104,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Commands == nil {
+		cfg.Commands = func() int { return 0 }
 	}
 	byName := map[string]provider.Provider{}
 	for _, p := range cfg.Providers {
@@ -158,8 +163,14 @@ func (s *Server) environ() map[string]string {
 	return s.boxes.environ(s.cfg.Dirs.with(s.cfg.Tools.Env))
 }
 
-// Guarded are the paths of a person's repositories that boxes show read-only.
-func (s *Server) Guarded() []string { return s.boxes.guarded() }
+// Guarded are the paths of a person's repositories that boxes show read-only. A box that
+// has ended is made again: its guards are what keeps files, too.
+func (s *Server) Guarded() []string {
+	if _, err := s.boxes.shared(); err != nil {
+		return []string{"/"}
+	}
+	return s.boxes.guarded()
+}
 
 // Environ is what programs of this executor find.
 func (s *Server) Environ() (env []string) {
@@ -191,7 +202,10 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /jobs/{job}", s.job)
 	mux.HandleFunc("GET /jobs/{job}/output", s.output)
 	mux.HandleFunc("GET /status", s.status)
+	mux.Handle("POST /background", jsonhttp.Handle(maxBody, s.background))
 	mux.HandleFunc("GET /network", s.network)
+	mux.HandleFunc("GET /inventory", s.inventory)
+	mux.Handle("POST /mcp", jsonhttp.Handle(maxBody, s.callServer))
 	mux.Handle("POST /network", jsonhttp.Handle(maxBody, s.setNetwork))
 	mux.HandleFunc("GET /ports/{port}", s.port)
 	mux.HandleFunc("GET /runs/{run}/events", s.events)

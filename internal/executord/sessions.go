@@ -109,7 +109,7 @@ func (s *sessions) open(ctx context.Context, req wire.RunRequest) (warmSession, 
 	defer cancel()
 	session, err := p.Open(ctx, provider.SessionConfig{
 		Thread: req.Thread, Dir: s.dirs.work(), Data: data, Auth: auth, Env: env, Box: in, NoProject: !full,
-		Resume: req.Session.Resume, Fork: req.Session.Fork, Settings: req.Session.Settings,
+		Resume: req.Session.Resume, Fork: req.Session.Fork, Tools: req.Session.Tools, Settings: req.Session.Settings,
 	})
 	return warmSession{provider: req.Provider, settings: req.Session, grant: req.Grant, session: session, plan: plan, full: full, box: in}, err
 }

@@ -122,8 +122,8 @@ func (s *Server) runSetup(ctx context.Context, em *provider.Emitter, item event.
 	defer cancel()
 	env := s.environ()
 	env["DEBIAN_FRONTEND"], env["MISE_YES"] = "noninteractive", "1"
-	failed := false
-	out, err := em.Shell(within, item, env, in, func(code int) { failed = code != 0 })
+	exit := 0
+	out, err := em.Shell(within, item, env, in, func(code int) { exit = code })
 	switch {
 	case ctx.Err() != nil:
 		em.Cut(item.ID, event.StateFailed)
@@ -132,13 +132,13 @@ func (s *Server) runSetup(ctx context.Context, em *provider.Emitter, item event.
 		em.Delta(item.ID, event.StreamOutput, fmt.Sprintf("\nstopped: it took longer than %s (executor.setup_timeout)\n", limit))
 		em.Cut(item.ID, event.StateFailed)
 		return fmt.Sprintf("it was stopped after %s", limit), nil
-	case !failed:
+	case exit == 0:
 		return "", nil
 	}
 	if out = strings.TrimRight(out, "\n"); len(out) > maxTold {
 		out = "…" + strings.ToValidUTF8(out[len(out)-maxTold:], "")
 	}
-	return out, nil
+	return strings.TrimLeft(fmt.Sprintf("%s\n(exit code %d)", out, exit), "\n"), nil
 }
 
 // permit asks the user whether a setup may run.

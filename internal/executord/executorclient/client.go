@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/terminal"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/jsonhttp"
+	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 )
 
@@ -33,14 +35,17 @@ type Client struct {
 	token string
 	http  *http.Client
 	dial  func(context.Context) (net.Conn, error)
-	probe time.Duration
-	soon  time.Duration // in which a call that moves no files is answered
+	// execAt is where the exec-server is dialed.
+	execAt string
+	via    bool // dial leads there, and no address
+	probe  time.Duration
+	soon   time.Duration // in which a call that moves no files is answered
 }
 
 // Dial makes a client for "unix:PATH" or "http://HOST:PORT". It connects lazily.
 func Dial(endpoint, token string) *Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 2, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
-	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, probe: probeEvery, soon: soon}
+	c := &Client{base: endpoint, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, probe: probeEvery, soon: soon, execAt: execAddress(endpoint)}
 	c.dial = func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(endpoint, "http://"))
 	}
@@ -50,6 +55,24 @@ func Dial(endpoint, token string) *Client {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }
 	}
 	return c
+}
+
+// Via makes a client for an executord that no address of this machine leads to; dial opens
+// connections to it.
+func Via(dial func(context.Context) (net.Conn, error), token string) *Client {
+	c := Dial("http://localhost", token)
+	c.dial, c.via = dial, true
+	c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	return c
+}
+
+// Connect opens a connection to executord on which nothing has been said, also no token.
+func (c *Client) Connect(ctx context.Context) (net.Conn, error) {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, thole.Errorf(thole.CodeUnavailable, "reach executor: %w", err)
+	}
+	return conn, nil
 }
 
 func cutUnix(endpoint string) (string, bool) {
@@ -106,6 +129,23 @@ func (c *Client) Network(ctx context.Context, after time.Time) (wire.Network, er
 	n, err := call[wire.Network](ctx, c, "GET", "/network?after="+strconv.FormatInt(max(0, after.UnixMilli()), 10), nil)
 	n.Traffic, n.Models = event.BoundTraffic(n.Traffic), n.Models[:min(len(n.Models), maxModels)]
 	return n, err
+}
+
+// Inventory asks what the agent of a thread has. CodeConflict: none runs; CodeNotFound: an
+// executord of an earlier version.
+func (c *Client) Inventory(ctx context.Context, id thole.ThreadID) (provider.Inventory, error) {
+	has, err := call[provider.Inventory](ctx, c, "GET", "/inventory?thread="+url.QueryEscape(string(id)), nil)
+	return has.Bounded(), err
+}
+
+// CallServer calls an MCP server of the agent of a thread. CodeConflict: no agent runs;
+// CodeUnsupported: it lets nobody call them.
+func (c *Client) CallServer(ctx context.Context, id thole.ThreadID, to provider.ServerCall) (json.RawMessage, error) {
+	a, err := call[wire.ServerAnswer](ctx, c, "POST", "/mcp", wire.ServerRequest{Thread: id, ServerCall: to})
+	if thole.CodeOf(err) == thole.CodeNotFound { // an executord of an earlier version
+		err = thole.Errorf(thole.CodeConflict, "the executor of thread %s is of an earlier version", id).WithHint("thole thread close %s; the next message starts another", id)
+	}
+	return a.Result, err
 }
 
 // SetNetwork sets what the thread's agents reach, nil for what the configuration allows.

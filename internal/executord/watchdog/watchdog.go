@@ -22,6 +22,9 @@ type Dog struct {
 	After time.Duration
 	last  atomic.Int64
 	every time.Duration
+
+	lease string // see Leased; "" where any request counts
+	held  int64  // when it was last renewed, by Now; of Run
 }
 
 func New(file string, after time.Duration) *Dog {
@@ -30,6 +33,13 @@ func New(file string, after time.Duration) *Dog {
 	}
 	w := &Dog{file: file, After: after, every: min(5*time.Second, after/4+1)}
 	w.last.Store(time.Now().UnixNano())
+	return w
+}
+
+// Leased makes only the renewals of a lease count: see Renew. Before the first one it counts
+// from now.
+func (w *Dog) Leased(file string) *Dog {
+	w.lease, w.held = file, Now()
 	return w
 }
 
@@ -52,6 +62,13 @@ func (w *Dog) Run(ctx context.Context, attended func() bool, end func()) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
+			if w.lease != "" {
+				if w.gone() || w.expired(Now()) {
+					end()
+					return
+				}
+				continue
+			}
 			if w.gone() || !attended() && now.Sub(time.Unix(0, w.last.Load())) > w.After {
 				end()
 				return

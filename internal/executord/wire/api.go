@@ -38,6 +38,8 @@ type RunRequest struct {
 type SessionSettings struct {
 	Resume string `json:"resume,omitempty"`
 	Fork   bool   `json:"fork,omitempty"`
+	// Tools are the thread's client's own.
+	Tools []event.ClientTool `json:"tools,omitempty"`
 	event.Settings
 }
 
@@ -71,7 +73,7 @@ type Run struct {
 // Revision is raised whenever a request gets a member that the executords before would
 // refuse: they refuse what they do not know. Executors outlive the server, so a new one
 // meets those that an earlier one started.
-const Revision = 1
+const Revision = 3
 
 // Status is what the executor is doing.
 type Status struct {
@@ -81,6 +83,8 @@ type Status struct {
 	Runs    []Run     `json:"runs"`
 	// Terminals counts the open ones.
 	Terminals int `json:"terminals"`
+	// Commands counts the programs that users run through the exec-server.
+	Commands int `json:"commands,omitempty"`
 	// Jobs are those whose command was started here and not forgotten.
 	Jobs        []thole.JobID `json:"jobs,omitempty"`
 	JobsRunning int           `json:"jobs_running,omitempty"`
@@ -102,6 +106,17 @@ type Network struct {
 // configuration allows.
 type NetworkRequest struct {
 	Network *event.NetworkPolicy `json:"network"`
+}
+
+// ServerRequest calls an MCP server of the agent of a thread.
+type ServerRequest struct {
+	Thread thole.ThreadID `json:"thread"`
+	provider.ServerCall
+}
+
+// ServerAnswer is what it answers.
+type ServerAnswer struct {
+	Result json.RawMessage `json:"result"`
 }
 
 // SteerRequest adds input to a run.

@@ -13,10 +13,8 @@ type Box struct {
 	// CA is a file inside with every certificate that programs trust, "" for the system's.
 	CA string `json:"ca,omitempty"`
 	// Place is the directory of a person in which agents work, and the repository that it is
-	// in; nil: they work in the workspace. Hooks are directories of hooks that the person's
-	// own configuration of git names.
+	// in; nil: they work in the workspace.
 	Place *repository.Place `json:"place,omitempty"`
-	Hooks []string          `json:"hooks,omitempty"`
 	// Egress is what its proxy lets through.
 	Egress Egress `json:"egress"`
 	// Doors is how many descriptors, from DoorsAt on, take who writes "0" to them into
