@@ -1,5 +1,6 @@
 // Package mcp is the tool server that every agent has: job_run, job_status, ask_user,
-// thread_start and thread_send, over the Model Context Protocol as JSON over HTTP. It is
+// thread_start, thread_send and goal_update, and at a path of its own the server of the tools that the
+// thread's client runs itself, over the Model Context Protocol as JSON over HTTP. It is
 // reached through the gateway, which has proven which thread and which open turn asks,
 // and it gives that turn no more than its thread may do.
 //
@@ -57,6 +58,7 @@ type Threads interface {
 	Create(ctx context.Context, actor thole.Actor, p thread.Create) (fold.Thread, error)
 	StartTurn(ctx context.Context, actor thole.Actor, p thread.StartTurn) (fold.Turn, error)
 	Enqueue(ctx context.Context, actor thole.Actor, p thread.Enqueue) (event.Message, error)
+	ReportGoal(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, status event.GoalStatus, note string) (event.Goal, error)
 }
 
 // Jobs is what is asked of jobs.
@@ -205,23 +207,14 @@ var versions = map[string]bool{"2024-11-05": true, "2025-03-26": true, "2025-06-
 const newest = "2025-06-18"
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, c gateway.Claim, m message) {
+	if r.RequestURI == gateway.ClientToolsPath {
+		s.answerClient(w, r, c, m)
+		return
+	}
 	out := reply{ID: m.ID}
 	switch m.Method {
 	case "initialize":
-		var p struct {
-			Version string `json:"protocolVersion"`
-		}
-		if err := strictjson.Unmarshal(m.Params, &p); err != nil {
-			out.Error = &failure{badParams, "initialize: the parameters are not valid"}
-			break
-		}
-		if !versions[p.Version] {
-			p.Version = newest
-		}
-		out.Result = map[string]any{
-			"protocolVersion": p.Version, "capabilities": map[string]any{"tools": map[string]any{}},
-			"serverInfo": map[string]string{"name": Name, "version": version.Version}, "instructions": instructions,
-		}
+		out.Result, out.Error = hello(m.Params, Name, instructions)
 	case "ping":
 		out.Result = struct{}{}
 	case "tools/list":
@@ -233,6 +226,23 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, c gateway.Claim,
 		out.Error = &failure{noMethod, "this server has no such method"}
 	}
 	write(w, http.StatusOK, out)
+}
+
+// hello answers initialize.
+func hello(params json.RawMessage, name, instructions string) (any, *failure) {
+	var p struct {
+		Version string `json:"protocolVersion"`
+	}
+	if err := strictjson.Unmarshal(params, &p); err != nil {
+		return nil, &failure{badParams, "initialize: the parameters are not valid"}
+	}
+	if !versions[p.Version] {
+		p.Version = newest
+	}
+	return map[string]any{
+		"protocolVersion": p.Version, "capabilities": map[string]any{"tools": map[string]any{}},
+		"serverInfo": map[string]string{"name": name, "version": version.Version}, "instructions": instructions,
+	}, nil
 }
 
 // write answers with one message.

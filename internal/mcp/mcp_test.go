@@ -34,8 +34,9 @@ type rig struct {
 	threads *thread.Machine
 	jobs    *delivery.Machine
 
-	mu    sync.Mutex
-	asked []event.Ask
+	mu     sync.Mutex
+	asked  []event.Ask
+	answer event.Answer // to calls of a client's tools
 }
 
 func newRig(t *testing.T) *rig {
@@ -61,6 +62,9 @@ func (r *rig) restart() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.asked = append(r.asked, a)
+			if a.Kind == event.AskTool {
+				return r.answer, nil
+			}
 			return event.Answer{Answers: map[string][]string{"q1": {"blue"}}}, nil
 		},
 	})
@@ -356,4 +360,27 @@ type nobody struct{ mcp.Threads }
 
 func (nobody) Get(context.Context, thole.Actor, thole.ThreadID) (fold.Thread, error) {
 	return fold.Thread{}, thole.Errorf(thole.CodeNotFound, "none")
+}
+
+// An agent ends the work at the goal of its own thread, in its own turn, and nothing else.
+func TestGoal(t *testing.T) {
+	r := newRig(t)
+	c := r.turn(thread.Create{})
+	if said, failed := r.call(c, "goal_update", `{"status":"complete"}`); !failed || !strings.Contains(said, "this thread has no goal") {
+		t.Errorf("without a goal: %s", said)
+	}
+	_, err := r.threads.SetGoal(ctx, thole.SystemActor, c.Thread, thread.SetGoal{Objective: new("reach it")})
+	r.ok(err)
+	for _, args := range []string{`{}`, `{"status":"active"}`, `{"status":"paused"}`, `{"status":"complete","objective":"mine"}`, `{"status":"blocked","note":"` + strings.Repeat("x", 5<<10) + `"}`} {
+		if said, failed := r.call(c, "goal_update", args); !failed {
+			t.Errorf("%.80s: %s", args, said)
+		}
+	}
+	if said, failed := r.call(c, "goal_update", `{"status":"blocked","note":"a key"}`); failed || !strings.Contains(said, "The goal is blocked") {
+		t.Errorf("%s", said)
+	}
+	th, err := r.threads.Get(ctx, thole.SystemActor, c.Thread)
+	if r.ok(err); th.Goal.Status != event.GoalBlocked || th.Goal.Objective != "reach it" {
+		t.Errorf("%+v", th.Goal)
+	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/unguarded"
 )
 
-const instructions = "Tools of thole, which runs this thread: background jobs in this sandbox, questions to the user, and threads of other agents."
+const instructions = "Tools of thole, which runs this thread: background jobs in this sandbox, questions to the user, threads of other agents, and the goal of this thread."
 
 // object is a JSON schema of an object with no members but these.
 func object(required []string, members map[string]any) map[string]any {
@@ -64,6 +64,11 @@ var list = []any{
 		})),
 	tool("thread_send", "Send a message to a thread that you started, or to the one that started you. It is read after the turn that runs there.", false,
 		object([]string{"thread_id", "message"}, map[string]any{"thread_id": text("of thread_start"), "message": text("what to say")})),
+	tool("goal_update", "Say that the goal of this thread is reached, or that you cannot go on without a person. Only for a thread that has a goal.", true,
+		object([]string{"status"}, map[string]any{
+			"status": map[string]any{"type": "string", "enum": []string{"complete", "blocked"}, "description": "complete: it is reached and you have checked that; blocked: you cannot go on"},
+			"note":   text("what you need, when you are blocked"),
+		})),
 }
 
 // asker is the turn that calls a tool.
@@ -94,22 +99,13 @@ func (a asker) acts(name string) error {
 
 // call answers tools/call. What a tool says of a mistake is a result too: the model reads it.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, c gateway.Claim, m message) {
-	var p struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		Meta      struct {
-			Progress json.RawMessage `json:"progressToken"`
-		} `json:"_meta"`
-	}
-	if err := strictjson.Unmarshal(m.Params, &p); err != nil {
-		write(w, http.StatusOK, reply{ID: m.ID, Error: &failure{badParams, "tools/call: the parameters are not valid"}})
+	p, bad := callParams(m.Params)
+	if bad != nil {
+		write(w, http.StatusOK, reply{ID: m.ID, Error: bad})
 		return
 	}
-	if len(p.Arguments) == 0 {
-		p.Arguments = json.RawMessage("{}")
-	}
 	do := map[string]func(context.Context, asker, json.RawMessage) (string, error){
-		"job_run": s.jobRun, "job_status": s.jobStatus, "ask_user": s.askUser, "thread_start": s.threadStart, "thread_send": s.threadSend,
+		"job_run": s.jobRun, "job_status": s.jobStatus, "ask_user": s.askUser, "thread_start": s.threadStart, "thread_send": s.threadSend, "goal_update": s.goalUpdate,
 	}[p.Name]
 	if do == nil {
 		write(w, http.StatusOK, reply{ID: m.ID, Error: &failure{badParams, "this server has no such tool"}})
@@ -124,7 +120,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, c gateway.Claim, m
 		return reply{ID: m.ID, Result: s.result(said, err, p.Name, c)}
 	}
 	if p.Name == "ask_user" {
-		stream(w, r, p.Meta.Progress, run)
+		stream(w, r, p.Meta.Progress, "the user", run)
 		return
 	}
 	write(w, http.StatusOK, run(r.Context()))
@@ -166,7 +162,7 @@ func (s *Server) result(said string, err error, name string, c gateway.Claim) ma
 
 // stream answers when a tool that waits has, and says meanwhile that it does: clients give
 // up on a server that is silent.
-func stream(w http.ResponseWriter, r *http.Request, token json.RawMessage, run func(context.Context) reply) {
+func stream(w http.ResponseWriter, r *http.Request, token json.RawMessage, whom string, run func(context.Context) reply) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
@@ -198,7 +194,7 @@ func stream(w http.ResponseWriter, r *http.Request, token json.RawMessage, run f
 		}
 		var err error
 		if len(token) > 0 && len(token) < 256 && token[0] != '{' && token[0] != '[' {
-			err = send(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": map[string]any{"progressToken": token, "progress": n, "message": "waiting for the user, " + strconv.Itoa(n*int(keepAlive/time.Second)) + " s"}})
+			err = send(map[string]any{"jsonrpc": "2.0", "method": "notifications/progress", "params": map[string]any{"progressToken": token, "progress": n, "message": "waiting for " + whom + ", " + strconv.Itoa(n*int(keepAlive/time.Second)) + " s"}})
 		} else if _, err = w.Write([]byte(": waiting\n\n")); err == nil {
 			err = control.Flush()
 		}

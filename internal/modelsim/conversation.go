@@ -32,6 +32,7 @@ type conversation struct {
 	stream bool
 	tools  map[string]bool // offered tools; true when the tool is free-form
 	turns  []turn
+	body   []byte // as it came
 }
 
 // add appends a turn. Items of one speaker in a row are one turn, because the

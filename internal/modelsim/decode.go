@@ -24,7 +24,7 @@ func decode(api string, body []byte) (*conversation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s request: %w", api, err)
 	}
-	c.api = api
+	c.api, c.body = api, body
 	return c, nil
 }
 
@@ -75,7 +75,7 @@ func decodeMessages(body []byte) (*conversation, error) {
 				texts = append(texts, b.Text)
 				// Claude joins messages that nothing was answered to into one; each is
 				// a prompt of its own.
-				if m.Role == "user" {
+				if m.Role == "user" && !strings.HasPrefix(b.Text, imageNote) {
 					text, steers := cutSteers(b.Text)
 					c.addUser(text)
 					c.addUser(steers...)
@@ -89,6 +89,9 @@ func decodeMessages(body []byte) (*conversation, error) {
 	c.finish(claudeSession(req.Metadata.UserID))
 	return c, nil
 }
+
+// imageNote begins what claude adds to a message with an image.
+const imageNote = "[Image: source: "
 
 // claudeSession takes the session out of the JSON that claude sends as user id.
 func claudeSession(userID string) string {

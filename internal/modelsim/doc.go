@@ -21,7 +21,9 @@
 //
 //	say TEXT                 assistant text; \n is a line break, %tool% the newest tool
 //	                         results, %user% the newest prompt without its directives,
-//	                         %first% the conversation's first scripted prompt likewise
+//	                         %first% the conversation's first scripted prompt likewise,
+//	                         %prompts% how many of them it has,
+//	                         %images% the images of the conversation with their sizes
 //	think TEXT               reasoning
 //	run CMD                  a shell command
 //	escalate CMD             a shell command that asks to leave the sandbox (codex)
@@ -34,6 +36,7 @@
 //	agent PROMPT             start a sub-agent
 //	call NAME JSON           any tool by name
 //	custom NAME TEXT         any free-form tool by name
+//	give JSON                the answer of a request that has a schema for it
 //
 // Each verb becomes the tool that the request offers for it (run is exec_command,
 // Bash or bash). A verb the CLI offers no tool for becomes a text that says so.

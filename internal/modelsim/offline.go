@@ -86,6 +86,7 @@ func opencodeConfig(baseURL string) map[string]any {
 	entry := func(name string) map[string]any {
 		return map[string]any{
 			"name": name, "tool_call": true, "reasoning": true,
+			"attachment": true, "modalities": map[string]any{"input": []string{"text", "image"}, "output": []string{"text"}},
 			"limit": map[string]any{"context": 128000, "output": 8192},
 			"cost":  map[string]any{"input": 1, "output": 2, "cache_read": 0.1, "cache_write": 0.5},
 		}

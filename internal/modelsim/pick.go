@@ -2,6 +2,7 @@ package modelsim
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -52,8 +53,16 @@ func (s *Sim) pick(c *conversation) choice {
 		ch.step = Step{Text: "done"}
 	}
 	_, words := directives(lastPrompt(c.turns))
-	fill := strings.NewReplacer("%tool%", lastTools(c.turns), "%user%", words, "%first%", firstWords(c.turns))
+	fill := strings.NewReplacer("%tool%", lastTools(c.turns), "%user%", words, "%first%", firstWords(c.turns), "%prompts%", strconv.Itoa(prompts(c.turns)))
 	ch.step.Text = fill.Replace(ch.step.Text)
+	if strings.Contains(prompt, imagesMark) {
+		seen := strings.Join(images(c.body), ", ")
+		ch.step.Text = strings.ReplaceAll(ch.step.Text, imagesMark, seen)
+		ch.step.Calls = slices.Clone(ch.step.Calls)
+		for i := range ch.step.Calls {
+			ch.step.Calls[i].Text = strings.ReplaceAll(ch.step.Calls[i].Text, imagesMark, seen)
+		}
+	}
 	ch.step.Reasoning = fill.Replace(ch.step.Reasoning)
 	return ch
 }
@@ -160,6 +169,16 @@ func firstWords(turns []turn) string {
 		}
 	}
 	return ""
+}
+
+// prompts counts the scripted prompts of the conversation.
+func prompts(turns []turn) (n int) {
+	for _, t := range turns {
+		if found, _ := directives(t.text); t.who == user && len(found) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // lastTools is the text of the results that followed the newest model turn.

@@ -37,6 +37,7 @@ const (
 	VerbAgent  = "agent"
 	VerbCall   = "call"
 	VerbCustom = "custom"
+	VerbGive   = "give"
 )
 
 // Call is one tool call in words that no CLI owns. Which fields count depends on

@@ -87,13 +87,19 @@ func forms(verb string) []form {
 	return nil
 }
 
+// outputTool is how claude and opencode have the model answer by a schema; codex has it say
+// JSON.
+const outputTool = "StructuredOutput"
+
 // resolve turns calls into the tools the request offers. A verb without a tool
 // is said in words, so that a test or a person sees it.
 func resolve(step *Step, c *conversation) []toolCall {
 	var out []toolCall
 	for _, k := range step.Calls {
 		calls := resolveOne(k, c)
-		if calls == nil {
+		if calls == nil && k.Verb == VerbGive {
+			step.Text = join(step.Text, k.Text)
+		} else if calls == nil {
 			step.Text = join(step.Text, "(no tool is offered for "+k.Verb+")")
 		}
 		out = append(out, calls...)
@@ -111,6 +117,9 @@ func resolveOne(k Call, c *conversation) []toolCall {
 		return []toolCall{{name: k.Name, input: input}}
 	case VerbCustom:
 		return []toolCall{{name: k.Name, custom: k.Text, isText: true}}
+	}
+	if _, asked := c.tools[outputTool]; k.Verb == VerbGive && asked {
+		return []toolCall{{name: outputTool, input: json.RawMessage(k.Text)}}
 	}
 	for _, f := range forms(k.Verb) {
 		freeForm, offered := c.tools[f.tool]

@@ -71,6 +71,11 @@ func parseCall(verb, arg string) (Call, error) {
 			return Call{}, fmt.Errorf("directive ask needs a question")
 		}
 		return Call{Verb: VerbAsk, Text: parts[0], Options: parts[1:]}, nil
+	case VerbGive:
+		if !json.Valid([]byte(arg)) {
+			return Call{}, fmt.Errorf("directive give wants JSON, got %q", arg)
+		}
+		return Call{Verb: VerbGive, Text: arg}, nil
 	case VerbCustom:
 		return Call{Verb: VerbCustom, Name: first, Text: unescape(rest)}, nil
 	case VerbCall:

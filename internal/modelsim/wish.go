@@ -57,7 +57,7 @@ var fixSample = Script{Steps: []Step{
 	{Text: "It says:\n\n```\n%tool%\n```\n\nThe change is on a branch of its own. Look at it under Changes or with `thole thread diff`, and take it over with `thole thread apply`."},
 }}
 
-const tryThis = "I am a scripted agent: no model, no network, no key. This thread works on a copy of a small sample repository, on a branch of its own. Try:\n\n" +
+const tryThis = "I am a scripted agent: no model, no network, no key. Threads here work on a copy of a small sample repository, each on a branch of its own, unless you chose other files. Try:\n\n" +
 	"- `fix the greeting`: runs a test that fails, changes a file and runs the test again; you approve each step and see the diff\n" +
 	"- `run ls -la`: runs a command\n- `write notes.txt with hello`: writes a file\n- `plan`: makes a plan\n- `ask me`: asks you something\n- `think about rowing`: thinks"
 

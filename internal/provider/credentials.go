@@ -58,8 +58,9 @@ const (
 // ToolsName is the name of the tool server in every CLI.
 const ToolsName = "thole"
 
-// FreeTools are those of the tool server that change nothing: no profile asks for them.
-var FreeTools = []string{"ask_user", "job_status"}
+// FreeTools are those of the tool server that change nothing but what the agent says of its
+// work: no profile asks for them.
+var FreeTools = []string{"ask_user", "job_status", "goal_update"}
 
 // WithTools is the grant with the tool server.
 func (g Grant) WithTools(token string) Grant {

@@ -3,8 +3,10 @@ package provider
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -242,6 +244,7 @@ func (e *Emitter) Complete(item event.Item) {
 	}
 	if item.Command != nil {
 		c := *item.Command
+		e.showOutput(o, item.ID, c.Output)
 		// A CLI may cap the whole output it repeats; then what streamed is more.
 		if int64(len(c.Output)) < o.output.Total() {
 			c.Output, c.OutputDropped = o.output.Text()
@@ -254,6 +257,26 @@ func (e *Emitter) Complete(item event.Item) {
 	e.over[item.ID] = true
 	e.send(event.Event{Kind: event.ItemCompleted, Data: event.Data{Item: &item, ItemID: item.ID}}, string(item.ID)+e.again)
 }
+
+// showOutput emits as deltas what the item of a long output cannot keep and nobody was
+// shown: a CLI may report an output only when its command has ended.
+func (e *Emitter) showOutput(o *openItem, id thole.ItemID, output string) {
+	shown, cut := o.output.Text()
+	if len(output) <= OutputLimit || cut > 0 || !strings.HasPrefix(output, shown) {
+		return
+	}
+	for rest := output[len(shown):]; rest != "" && o.output.Total() < maxDeltas; {
+		n := min(len(rest), OutputLimit)
+		for n < len(rest) && n > OutputLimit-utf8.UTFMax && !utf8.RuneStart(rest[n]) {
+			n--
+		}
+		e.Delta(id, event.StreamOutput, rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// maxDeltas bounds what showOutput emits of one output: threads keep no more.
+const maxDeltas = 1 << 20
 
 func (e *Emitter) forget(id thole.ItemID) {
 	delete(e.open, id)
@@ -284,8 +307,22 @@ func (e *Emitter) Todo(todo event.Todo) {
 	e.send(event.Event{Kind: event.TodoUpdate, Data: event.Data{Todos: []event.Todo{todo}}}, "")
 }
 
-// Ask reports a question.
+// Ask reports a question. What it is about is shown first: nobody approves a command or
+// an edit that its item does not show.
 func (e *Emitter) Ask(ask event.Ask) {
+	if o := e.open[ask.Item]; o != nil {
+		item := o.item
+		switch {
+		case item.Command != nil && item.Command.Line == "" && ask.Command != "":
+			c := *item.Command
+			c.Line, c.Argv = ask.Command, ask.Argv
+			item.Command = &c
+			e.Update(item)
+		case item.Kind == event.ItemFileChange && len(item.Changes) == 0 && len(ask.Changes) > 0:
+			item.Changes = ask.Changes
+			e.Update(item)
+		}
+	}
 	e.asks = append(e.asks, pendingAsk{ask.ID, ask.Item})
 	e.send(event.Event{Kind: event.AskRequested, Data: event.Data{Ask: &ask, AskID: ask.ID}}, string(ask.ID))
 }

@@ -188,3 +188,35 @@ func TestAStopUndoesAPark(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 }
+
+// Nobody is asked about a command or an edit that its item does not show.
+func TestAnAskShowsWhatItIsAbout(t *testing.T) {
+	change := []event.FileChange{{Path: "f", Kind: "add", Diff: "+x\n"}}
+	for name, c := range map[string]struct {
+		item  event.Item
+		ask   event.Ask
+		shown bool
+	}{
+		"a command":           {event.Item{Kind: event.ItemCommand, Command: &event.Command{Dir: "/w"}}, event.Ask{Kind: event.AskCommand, Command: "ls"}, true},
+		"an edit":             {event.Item{Kind: event.ItemFileChange}, event.Ask{Kind: event.AskFileChange, Changes: change}, true},
+		"a shown command":     {event.Item{Kind: event.ItemCommand, Command: &event.Command{Line: "ls -l"}}, event.Ask{Kind: event.AskCommand, Command: "ls"}, false},
+		"a question":          {event.Item{Kind: event.ItemTool, Tool: &event.ToolCall{}}, event.Ask{Kind: event.AskInput}, false},
+		"nothing of a turn's": {event.Item{Kind: event.ItemMessage}, event.Ask{Kind: event.AskCommand, Command: "ls", Item: "other"}, false},
+	} {
+		var got []event.Event
+		em := provider.NewEmitter("t", func(e event.Event) { got = append(got, e) })
+		c.item.ID = "i"
+		if c.ask.Item == "" {
+			c.ask.Item = "i"
+		}
+		em.Start(c.item)
+		em.Ask(c.ask)
+		shown := got[1].Kind == event.ItemUpdated
+		if shown != c.shown || got[len(got)-1].Kind != event.AskRequested {
+			t.Errorf("%s: %d events, the second is %s", name, len(got), got[1].Kind)
+		}
+		if i := got[1].Item; shown && (i.Command != nil && i.Command.Line+i.Command.Dir != "ls/w" || i.Command == nil && len(i.Changes) != 1) {
+			t.Errorf("%s: it shows %+v", name, i)
+		}
+	}
+}

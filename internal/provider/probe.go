@@ -53,7 +53,7 @@ func (p *Probe) Locate() Info {
 }
 
 func (p *Probe) locate() (Info, os.FileInfo) {
-	info := Info{Name: p.Name, Title: p.Title, Pinned: p.Pinned, Models: p.Models, Profiles: Profiles(p.Name), Capabilities: Degraded(All(Unknown), nil)}
+	info := Info{Name: p.Name, Title: p.Title, Pinned: p.Pinned, Models: p.Models, Profiles: Profiles(p.Name), Modes: Modes(p.Name), Capabilities: Degraded(All(Unknown), nil)}
 	binary, err := p.Find(p.Path)
 	var file os.FileInfo
 	if err == nil {

@@ -17,6 +17,11 @@ func Profiles(providerName string) (out []ProfileMap) {
 	return out
 }
 
+// Modes are the modes that a provider has besides those of its profiles.
+func Modes(providerName string) []table.Mode {
+	return append([]table.Mode{}, table.Of(providerName).Native...)
+}
+
 // Native is the CLI's own mode for a profile. A profile that is not neutral is a
 // native value and passes through unchanged; an empty one is ask.
 func Native(providerName string, p thole.Profile) string {

@@ -7,11 +7,13 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/box"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 // Errors of the port. Everything a CLI or a model does wrong during a turn is an
@@ -27,7 +29,7 @@ var (
 	ErrSessionLost = errors.New("provider: session not found")
 	// ErrMissing: the CLI is not installed; the error text says the command that
 	// installs it.
-	ErrMissing = errors.New("provider: CLI not found")
+	ErrMissing = errors.New("agent not installed")
 )
 
 // Capability is unknown until probed. Only validated permits.
@@ -72,6 +74,7 @@ type Info struct {
 	Fix          string       `json:"fix,omitempty"` // the exact command that helps
 	Models       []Model      `json:"models,omitempty"`
 	Profiles     []ProfileMap `json:"profiles"`
+	Modes        []table.Mode `json:"native_modes" doc:"what else it can be run as: values of execution_profile besides the neutral ones"`
 	Capabilities Capabilities `json:"capabilities"`
 }
 
@@ -82,6 +85,8 @@ type Model struct {
 	Efforts []string `json:"efforts,omitempty"`
 	Effort  string   `json:"default_effort,omitempty"` // what it takes when none is chosen, if known
 	Default bool     `json:"default,omitempty"`
+	// Inputs are the kinds of input that it reads, text and image; none when that is not known.
+	Inputs []string `json:"inputs,omitempty"`
 }
 
 // ProfileMap is one row of a provider's profile table.
@@ -125,6 +130,8 @@ type SessionConfig struct {
 	Resume string
 	// Fork continues Resume in a new native session and leaves the original alone.
 	Fork bool
+	// Tools are the thread's client's own.
+	Tools []event.ClientTool
 	// Settings are the thread's, of which Provider and Dir are the caller's business:
 	// Instructions are added to the system prompt, Options pass through unchanged.
 	event.Settings
@@ -138,6 +145,9 @@ type Turn struct {
 	// Settings override the session's for this turn (model, effort, profile); empty
 	// fields keep them.
 	event.Settings
+	// Schema is the JSON schema of an object that the turn's last message has to be, as JSON
+	// text; nil for any text.
+	Schema json.RawMessage `json:",omitempty"`
 	// Reply answers an ask that a former process deferred (AskSurvives). Input is
 	// then empty.
 	Reply *Reply
@@ -182,4 +192,21 @@ type Session interface {
 	NativeID() string
 	// Close ends the CLI and every process it left behind. Idempotent.
 	Close() error
+}
+
+// Background is implemented by sessions whose agent leaves commands running, within a turn
+// and after it. Nothing is started for either call, and both may come during a turn.
+type Background interface {
+	// Background lists them, oldest first.
+	Background(ctx context.Context) ([]BackgroundCommand, error)
+	// EndBackground ends one of them, or all for "", and reports whether it ran.
+	EndBackground(ctx context.Context, id string) (bool, error)
+}
+
+// BackgroundCommand is a command that an agent left running.
+type BackgroundCommand struct {
+	ID   string       `json:"id"`
+	Item thole.ItemID `json:"item,omitempty"` // that began it; "" when that is not known any more
+	Line string       `json:"line"`
+	Dir  string       `json:"dir"`
 }

@@ -33,3 +33,14 @@ const DirPlace = "{dir}"
 // Configured is a Provider whose CLI has settings. Each name is found with the real
 // CLI; test/redteam tries them.
 type Configured interface{ Settings() []Setting }
+
+// Options that a thread carries for the one agent that understands them.
+const (
+	OptionNetwork     = "network"      // whether commands may use the network: true or false
+	OptionServiceTier = "service_tier" // the tier of the model's service
+	OptionSummary     = "summary"      // how reasoning is summed up
+	OptionWebSearch   = "web_search"   // disabled, cached or live
+	// OptionPair is the approval policy and sandbox that a client of the contract chose for an
+	// agent that has a nearest profile only. No agent reads it.
+	OptionPair = "pair"
+)

@@ -105,6 +105,16 @@ func (s *Session[C]) Live() bool {
 	return s.cli != *new(C) && !s.cli.Dead()
 }
 
+// Present returns the process that runs, if one does.
+func (s *Session[C]) Present() (C, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cli == *new(C) || s.cli.Dead() {
+		return *new(C), thole.Errorf(thole.CodeConflict, "%s does not run", s.Name)
+	}
+	return s.cli, nil
+}
+
 // Alive returns the process, a new one when it died. Only Open and the holder of
 // the turn call it.
 func (s *Session[C]) Alive(ctx context.Context) (c C, err error) {

@@ -2,6 +2,7 @@ package base
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -90,6 +91,18 @@ func (t *Turn) Abort(grace time.Duration) {
 // StallEnd is the end of a turn whose model stayed silent.
 func (t *Turn) StallEnd() provider.Ended {
 	return provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrNetwork, fmt.Sprintf("the model sent nothing for %v in the middle of an answer", t.opts.Stall), 0)}
+}
+
+// Structured ends a turn with the answer that its schema asked for, which a CLI calls
+// native and gives apart from what the agent said.
+func (t *Turn) Structured(native string, answer json.RawMessage) provider.Ended {
+	if len(answer) == 0 || string(answer) == "null" {
+		why := provider.Failure(thole.ErrBadRequest, "the agent gave no answer of the form that the turn's output schema asks for", 0)
+		why.Hint = "send the message again, or ask for a simpler form"
+		return provider.Ended{Outcome: thole.OutcomeFailed, Error: why}
+	}
+	t.Em.Complete(event.Item{ID: t.Em.ItemID(native + "/structured"), Kind: event.ItemMessage, Text: string(answer)})
+	return provider.Ended{Outcome: thole.OutcomeCompleted}
 }
 
 func (t *Turn) crashed(why string) {

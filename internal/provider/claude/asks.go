@@ -66,12 +66,15 @@ func approval(item thole.ItemID, dir string, r *request) event.Ask {
 	switch {
 	case r.ToolName == "Bash":
 		a.Kind, a.Command, a.Dir = event.AskCommand, stringField(r.Input, "command"), dir
+		a.Input = r.Input
 	case isEdit(r.ToolName):
 		a.Kind, a.Changes = event.AskFileChange, preview(dir, r.Input)
 	case r.ToolName == "ExitPlanMode":
 		a.Kind, a.Title, a.Amendment = event.AskPlan, stringField(r.Input, "plan"), nil
 	default:
-		a.Kind, a.Tool = event.AskPermissions, &event.ToolCall{Name: r.ToolName, Input: r.Input}
+		call := toolCall(r.ToolName)
+		call.Input = r.Input
+		a.Kind, a.Tool = event.AskPermissions, &call
 	}
 	return a
 }
@@ -89,6 +92,13 @@ func forSession(suggestions json.RawMessage, tool string) json.RawMessage {
 	}
 	raw, _ := json.Marshal(rules)
 	return raw
+}
+
+// isRules reports whether an amendment is of the CLI's own kind. Of any other the rules
+// that were offered hold: it must not become one that allows more.
+func isRules(amendment json.RawMessage) bool {
+	var rules []map[string]any
+	return strictjson.Unmarshal(amendment, &rules) == nil && len(rules) > 0
 }
 
 // verdictOn is the answer to a can_use_tool request.
@@ -113,7 +123,7 @@ func (p *pending) verdictOn(a event.Answer) map[string]any {
 	switch {
 	case p.ask.Kind == event.AskPlan:
 		out["updatedPermissions"] = []map[string]string{{"type": "setMode", "mode": afterPlan(a), "destination": "session"}}
-	case a.Decision == event.DecisionAlways && len(a.Amendment) > 0:
+	case a.Decision == event.DecisionAlways && isRules(a.Amendment):
 		out["updatedPermissions"] = forSession(a.Amendment, p.tool)
 	case a.Decision == event.DecisionAlways:
 		out["updatedPermissions"] = p.ask.Amendment

@@ -81,6 +81,9 @@ func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provid
 	if err != nil {
 		return nil, err
 	}
+	if len(cfg.Tools) > 0 && cfg.Env[provider.ToolsURL] == "" {
+		return nil, provider.ErrNoTools()
+	}
 	st, err := stanceOf(cfg.Profile)
 	if err != nil {
 		return nil, err

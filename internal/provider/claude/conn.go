@@ -23,9 +23,20 @@ type conn struct {
 
 	once    sync.Once
 	request atomic.Int64
+	wanted  chan struct{} // a query waits: the reader reads on without a listener
 
 	mu sync.Mutex // guards writes to stdin, one whole line each
+
+	left leftRunning
+
+	asks    sync.Mutex                       // guards what follows
+	answers map[string]chan *controlResponse // of queries, by their ids
+	hello   *controlResponse                 // to initialize
+	named   []string                         // skills, as of the last turn's beginning
 }
+
+// maxHeld bounds the messages that are kept while only a query listens.
+const maxHeld = 1000
 
 // listener hears the CLI until its turn ends.
 type listener struct {
@@ -35,7 +46,8 @@ type listener struct {
 
 func newConn(p *process.Process) *conn {
 	gone := make(chan struct{})
-	c := &conn{Process: base.Process{Process: p, Read: gone}, ears: make(chan listener, 1), quit: make(chan struct{})}
+	c := &conn{Process: base.Process{Process: p, Read: gone}, ears: make(chan listener, 1), quit: make(chan struct{}),
+		wanted: make(chan struct{}, 1), answers: map[string]chan *controlResponse{}}
 	go func() {
 		defer close(gone)
 		c.read()
@@ -56,7 +68,23 @@ func (c *conn) read() {
 	defer c.Stdout.Close()
 	lines := process.NewLines(c.Stdout)
 	var l listener
+	var held []*message // came while nobody but a query listened
 	for {
+		for len(held) > 0 {
+			if l.lock != nil && l.lock.Act(func() { l.hear(held[0]) }) {
+				held = held[1:]
+				continue
+			}
+			if c.asked() && len(held) < maxHeld {
+				break
+			}
+			select {
+			case l = <-c.ears:
+			case <-c.wanted:
+			case <-c.quit:
+				return
+			}
+		}
 		line, err := lines.Next()
 		if err != nil {
 			if errors.Is(err, process.ErrTooLong) {
@@ -64,16 +92,9 @@ func (c *conn) read() {
 			}
 			return
 		}
-		m, err := parse(line)
-		if err != nil {
-			continue // something printed to stdout
-		}
-		for l.lock == nil || !l.lock.Act(func() { l.hear(m) }) {
-			select {
-			case l = <-c.ears:
-			case <-c.quit:
-				return
-			}
+		if m, err := parse(line); err == nil && !c.answered(m) { // else something printed to stdout
+			c.left.see(m)
+			held = append(held, m)
 		}
 	}
 }
@@ -94,12 +115,18 @@ func (c *conn) send(v any) error {
 // control sends a control request and returns its id; the answer comes as a
 // message.
 func (c *conn) control(subtype string, fields map[string]any) (string, error) {
-	id := "thole-" + strconv.FormatInt(c.request.Add(1), 10)
+	id := c.nextID()
+	return id, c.ask(id, subtype, fields)
+}
+
+func (c *conn) nextID() string { return "thole-" + strconv.FormatInt(c.request.Add(1), 10) }
+
+func (c *conn) ask(id, subtype string, fields map[string]any) error {
 	body := map[string]any{"subtype": subtype}
 	for k, v := range fields {
 		body[k] = v
 	}
-	return id, c.send(map[string]any{"type": "control_request", "request_id": id, "request": body})
+	return c.send(map[string]any{"type": "control_request", "request_id": id, "request": body})
 }
 
 // answer settles a control request of the CLI.

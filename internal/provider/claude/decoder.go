@@ -21,7 +21,16 @@ type decoder struct {
 	tools     map[string]*toolItem // open calls by tool_use id
 	todos     *todoList
 	usage     tally
+
+	client     map[string]provider.ClientTool // by the names that the CLI calls them by
+	structured bool                           // the turn's answer comes by a call of outputTool
 }
+
+// outputTool is how the model gives an answer of the form that was asked for. The result
+// repeats it, so the call is not shown.
+const outputTool = "StructuredOutput"
+
+func (d *decoder) hidden(tool string) bool { return d.structured && tool == outputTool }
 
 // step is one model call of the main agent.
 type step struct {
@@ -115,6 +124,9 @@ func (d *decoder) resetStep(next string) {
 }
 
 func (d *decoder) startBlock(index int, c *block) {
+	if d.hidden(c.Name) {
+		return
+	}
 	b := &streamed{kind: c.Type}
 	switch c.Type {
 	case "text":
@@ -225,6 +237,9 @@ func (d *decoder) repeated(blocks []block) bool {
 }
 
 func (d *decoder) wholeBlock(c *block) {
+	if d.hidden(c.Name) {
+		return
+	}
 	for _, i := range d.step.order {
 		b := d.step.blocks[i]
 		if b.merged || b.kind != c.Type || b.tool != c.ID {

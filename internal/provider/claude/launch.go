@@ -82,9 +82,17 @@ func toolServer(cfg provider.SessionConfig) (servers, allowed []string) {
 	if url == "" {
 		return nil, nil
 	}
-	raw, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{provider.ToolsName: map[string]any{
-		"type": "http", "url": url, "headers": map[string]string{"Authorization": "Bearer ${" + provider.ToolsToken + "}"},
-	}}})
+	server := func(url string) map[string]any {
+		return map[string]any{"type": "http", "url": url, "headers": map[string]string{"Authorization": "Bearer ${" + provider.ToolsToken + "}"}}
+	}
+	all := map[string]any{provider.ToolsName: server(url)}
+	if len(cfg.Tools) > 0 { // the client that runs them decides about them
+		own := server(url + provider.ClientToolsPath)
+		own["timeout"] = provider.ClientToolWait
+		all[provider.ClientToolsName] = own
+		allowed = append(allowed, strings.TrimSuffix(clientPrefix, "__"))
+	}
+	raw, _ := json.Marshal(map[string]any{"mcpServers": all})
 	for _, name := range provider.FreeTools {
 		allowed = append(allowed, ownTool(name))
 	}
@@ -93,6 +101,9 @@ func toolServer(cfg provider.SessionConfig) (servers, allowed []string) {
 
 // ownTool is the CLI's name of a tool of thole's.
 func ownTool(name string) string { return "mcp__" + provider.ToolsName + "__" + name }
+
+// clientPrefix begins the CLI's names of the tools of the thread's client.
+const clientPrefix = "mcp__" + provider.ClientToolsName + "__"
 
 // toolWait is how long a tool of an MCP server may take, in milliseconds: it may wait for a
 // person.

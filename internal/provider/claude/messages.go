@@ -66,6 +66,7 @@ func (r *run) system(m *message) {
 		r.linger.Off()
 		r.s.begun = true
 		r.d.model = m.Model
+		r.c.initiated(m.Skills)
 		// Its ids are such. Whatever runs next to the CLI can write here too, and what
 		// begins with a dash would be an option at the next start.
 		if thole.ValidUUID(m.SessionID) && m.SessionID != r.s.NativeID() {
@@ -90,8 +91,9 @@ func (r *run) system(m *message) {
 		r.d.decline(m.ToolUseID)
 	case "task_started":
 		r.s.tasks[m.TaskID] = true
+		r.c.left.began(m.TaskID, r.Em.ItemID(m.ToolUseID))
 	case "task_updated":
-		if m.Patch != nil && slices.Contains([]string{"completed", "failed", "killed", "stopped"}, m.Patch.Status) {
+		if m.Patch != nil && slices.Contains(over, m.Patch.Status) {
 			r.taskOver(m.TaskID)
 		}
 	case "task_notification":

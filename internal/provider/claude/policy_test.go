@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 )
 
 func TestReadOnly(t *testing.T) {
@@ -96,5 +97,17 @@ func TestForSession(t *testing.T) {
 	}
 	if json.Unmarshal(forSession(nil, "WebFetch"), &rules) != nil || rules[0]["destination"] != "session" {
 		t.Errorf("no suggestion: %v", rules)
+	}
+}
+
+// An answer's rule that is not of the CLI's own kind never allows more than was offered.
+func TestForeignRulesDoNotWiden(t *testing.T) {
+	offered := json.RawMessage(`[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"ls:*"}],"destination":"session"}]`)
+	for _, amendment := range []string{`["ls"]`, `{}`, `[]`, `null`, `"Bash"`, ``} {
+		p := pending{tool: "Bash", ask: event.Ask{Kind: event.AskCommand, Amendment: offered}}
+		got := p.verdictOn(event.Answer{Decision: event.DecisionAlways, Amendment: json.RawMessage(amendment)})
+		if raw, _ := json.Marshal(got["updatedPermissions"]); string(raw) != string(offered) {
+			t.Errorf("%s became %s", amendment, raw)
+		}
 	}
 }

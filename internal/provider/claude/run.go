@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"time"
@@ -42,6 +43,7 @@ type run struct {
 func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, error) {
 	r := &run{Turn: t, s: s, d: newDecoder(t.Em, s.Cfg.Dir, s.todos),
 		asks: map[thole.AskID]*pending{}, calls: map[string]func(*message){}, waiting: map[string]*event.Item{}}
+	r.d.client, r.d.structured = provider.ClientTools(s.Cfg.Tools), t.Schema != nil
 	r.linger = t.Lock.NewAlarm(r.lingered)
 	st, err := stanceOf(t.Profile)
 	if err == nil && (t.Reply == nil || t.Reply.Ask.Kind != event.AskInput) {
@@ -51,9 +53,10 @@ func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, erro
 		return nil, err
 	}
 	// The CLI switches to bypassPermissions only when it was started for it.
-	live := s.Live() && !s.parked && (st.mode != modeBypass || s.boot.mode == modeBypass)
+	// It takes a schema only when it starts.
+	live := s.Live() && !s.parked && (st.mode != modeBypass || s.boot.mode == modeBypass) && bytes.Equal(s.schema, t.Schema)
 	oldModel, oldEffort := s.model, s.effort
-	s.stance, s.model, s.effort = st, t.Model, t.Effort
+	s.stance, s.model, s.effort, s.schema = st, t.Model, t.Effort, t.Schema
 	if !live {
 		s.Drop(0)
 	}
@@ -206,6 +209,8 @@ func (r *run) conclude() {
 		r.s.parked = true
 	case r.Stalled:
 		ended = r.StallEnd()
+	case r.Schema != nil && ended.Outcome == thole.OutcomeCompleted && !r.Compacts():
+		ended = r.Structured(r.result.UUID, r.result.Structured)
 	}
 	r.Lock.End(ended)
 }
@@ -218,10 +223,12 @@ func (r *run) Finish(ended provider.Ended) {
 			r.d.toolResult(p.toolUse, true, "The turn ended before this was answered.", nil)
 		}
 	}
+	used := r.d.usage.total(r.d.model)
 	if r.result != nil {
-		r.Em.Usage(since(r.result.ModelUsage, r.usage, r.d.model))
+		last := used.Last
+		used = since(r.result.ModelUsage, r.usage, r.d.model)
+		used.Last = last
 		r.s.base = r.result.ModelUsage
-	} else {
-		r.Em.Usage(r.d.usage.total(r.d.model))
 	}
+	r.Em.Usage(used)
 }

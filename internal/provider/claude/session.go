@@ -2,6 +2,7 @@ package claude
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,7 @@ type session struct {
 	boot    stance // the stance the process was started with
 	model   string
 	effort  string
+	schema  json.RawMessage // of the turn's last message; a process has one for life
 	base    map[string]modelUsage
 	tasks   map[string]bool // background work of the CLI that has not ended
 	todos   *todoList
@@ -102,11 +104,16 @@ func (s *session) handshake(ctx context.Context, c *conn) error {
 	hooks := map[string]any{"PreToolUse": []any{map[string]any{
 		"matcher": "", "hookCallbackIds": []string{"pre"}, "timeout": hookTimeout,
 	}}}
-	hello, err := s.ask(ctx, c, "initialize", map[string]any{"hooks": hooks})
+	wish := map[string]any{"hooks": hooks}
+	if s.schema != nil {
+		wish["jsonSchema"] = s.schema
+	}
+	hello, err := s.ask(ctx, c, "initialize", wish)
 	if err != nil {
 		return err
 	}
 	s.hello = hello
+	c.greeted(hello)
 	// A version without this request answers with an error: it has no total.
 	usage, err := s.ask(ctx, c, "get_usage", nil)
 	if err != nil {

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ type toolItem struct {
 	began    time.Time
 	input    json.RawMessage
 	declined bool // the host or the user said no
+	client   bool // it is the thread's client's own
 }
 
 func isEdit(tool string) bool {
@@ -32,11 +34,8 @@ func (d *decoder) startTool(id, name, parent string) *toolItem {
 	if t := d.tools[id]; t != nil {
 		return t
 	}
-	t := &toolItem{name: name, began: time.Now(), item: event.Item{
-		ID:   d.em.ItemID(id),
-		Kind: event.ItemTool,
-		Tool: &event.ToolCall{Name: name},
-	}}
+	call := toolCall(name)
+	t := &toolItem{name: name, began: time.Now(), item: event.Item{ID: d.em.ItemID(id), Kind: event.ItemTool, Tool: &call}}
 	if parent != "" {
 		t.item.Parent = d.em.ItemID(parent)
 	}
@@ -48,14 +47,24 @@ func (d *decoder) startTool(id, name, parent string) *toolItem {
 		t.item.Kind = event.ItemFileChange
 	case name == "ExitPlanMode":
 		t.item.Kind = event.ItemPlan
-	case strings.HasPrefix(name, "mcp__"):
-		if server, tool, ok := strings.Cut(name[len("mcp__"):], "__"); ok {
-			t.item.Tool = &event.ToolCall{Name: tool, Server: server}
-		}
+	case strings.HasPrefix(name, clientPrefix):
+		called := strings.TrimPrefix(name, clientPrefix)
+		own := d.client[called]
+		t.item.Tool, t.client = &event.ToolCall{Name: cmp.Or(own.Name, called), Namespace: own.Namespace}, true
 	}
 	d.tools[id] = t
 	d.em.Start(t.snapshot())
 	return t
+}
+
+// toolCall names a tool; one of an MCP server says so in its name.
+func toolCall(name string) event.ToolCall {
+	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
+		if server, tool, ok := strings.Cut(rest, "__"); ok {
+			return event.ToolCall{Name: tool, Server: server}
+		}
+	}
+	return event.ToolCall{Name: name}
 }
 
 // snapshot copies the item, so that an emitted event never changes.
@@ -128,6 +137,8 @@ func (d *decoder) toolResult(id string, isError bool, content string, structured
 		}
 	}
 	switch {
+	case t.client:
+		it.Tool.Content = clientContent(content, structured)
 	case isError:
 		it.Tool.Error, _ = provider.Bound(content)
 	case it.Kind == event.ItemTool:
@@ -139,9 +150,22 @@ func (d *decoder) toolResult(id string, isError bool, content string, structured
 	}
 }
 
+// clientContent is what a client's tool returned: in parts where the CLI repeats them, else
+// as the text the model saw.
+func clientContent(content string, structured json.RawMessage) []event.ToolContent {
+	if parts := provider.ClientContent(structured); len(parts) > 0 {
+		return parts
+	}
+	text, _ := provider.Bound(content)
+	return []event.ToolContent{{Type: "text", Text: text}}
+}
+
 // commandResult fills in what a shell command gave. The CLI reports the exit code
 // only in the text of an error.
 func commandResult(c *event.Command, isError, declined bool, content string, structured json.RawMessage) {
+	if declined {
+		return // it printed nothing: the content is why it did not run
+	}
 	out := content
 	var r struct {
 		Stdout     string `json:"stdout"`
@@ -165,7 +189,7 @@ func commandResult(c *event.Command, isError, declined bool, content string, str
 			}
 		}
 	}
-	if code >= 0 && !declined && r.Background == "" {
+	if code >= 0 && r.Background == "" {
 		c.ExitCode = &code
 	}
 	c.Output = out // bounded where it is emitted

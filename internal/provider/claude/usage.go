@@ -27,7 +27,7 @@ func since(now, base map[string]modelUsage, model string) thole.Usage {
 	for name, n := range now {
 		b := base[name]
 		u.Input += n.Input - b.Input
-		u.Output += n.Output - b.Output
+		u.Output += n.Output - b.Output - (n.Thinking - b.Thinking)
 		u.Reasoning += n.Thinking - b.Thinking
 		u.CacheRead += n.CacheRead - b.CacheRead
 		u.CacheWrite += n.CacheWrite - b.CacheWrite
@@ -44,7 +44,7 @@ func since(now, base map[string]modelUsage, model string) thole.Usage {
 // tally adds up a turn's streamed calls. It is the live figure, and the only one
 // there is when the CLI dies without a result.
 type tally struct {
-	done thole.Usage // finished calls
+	done thole.Usage // finished calls; Last is the newest
 	call apiUsage    // the call in flight
 }
 
@@ -66,6 +66,9 @@ func (t *tally) end() {
 	t.done.Output += t.call.Output
 	t.done.CacheRead += t.call.CacheRead
 	t.done.CacheWrite += t.call.CacheWrite
+	if t.call != (apiUsage{}) {
+		t.done.Last = &thole.Tokens{Input: t.call.Input, Output: t.call.Output, CacheRead: t.call.CacheRead, CacheWrite: t.call.CacheWrite}
+	}
 	t.call = apiUsage{}
 }
 

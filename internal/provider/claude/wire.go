@@ -37,6 +37,7 @@ type message struct {
 	IsError        bool                  `json:"is_error"`
 	APIStatus      int                   `json:"api_error_status"`
 	Result         string                `json:"result"`
+	Structured     json.RawMessage       `json:"structured_output"`
 	StopReason     string                `json:"stop_reason"`
 	TerminalReason string                `json:"terminal_reason"`
 	ModelUsage     map[string]modelUsage `json:"modelUsage"`
@@ -49,15 +50,17 @@ type message struct {
 	} `json:"origin"` // who caused the turn, when it was not a prompt
 
 	// system
-	Status         string  `json:"status"`
-	PermissionMode string  `json:"permissionMode"`
-	Model          string  `json:"model"`
-	TaskID         string  `json:"task_id"`
-	ToolUseID      string  `json:"tool_use_id"`
-	Attempt        int     `json:"attempt"`
-	MaxRetries     int     `json:"max_retries"`
-	RetryDelayMS   float64 `json:"retry_delay_ms"`
-	ErrorStatus    int     `json:"error_status"`
+	Status         string   `json:"status"`
+	Skills         []string `json:"skills"`
+	PermissionMode string   `json:"permissionMode"`
+	Model          string   `json:"model"`
+	TaskID         string   `json:"task_id"`
+	TaskType       string   `json:"task_type"`
+	ToolUseID      string   `json:"tool_use_id"`
+	Attempt        int      `json:"attempt"`
+	MaxRetries     int      `json:"max_retries"`
+	RetryDelayMS   float64  `json:"retry_delay_ms"`
+	ErrorStatus    int      `json:"error_status"`
 	Patch          *struct {
 		Status string `json:"status"`
 	} `json:"patch"`

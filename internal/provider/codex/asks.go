@@ -15,6 +15,7 @@ type pending struct {
 	request *appclient.Request
 	thread  string
 	ask     event.Ask
+	network bool // of a command that codex lets reach no host unasked
 }
 
 // newAsk reads a server request; ok is false for requests that are no question
@@ -34,8 +35,16 @@ func (d *decoder) newAsk(id, method string, params json.RawMessage) (p pending, 
 		q, fits := read[app.CommandApproval](params)
 		about(q.ThreadID, q.ItemID, val(q.Reason))
 		a.Kind, a.Title, ok = event.AskCommand, "Run a command", fits
-		a.Command, a.Dir = unwrap(val(q.Command)), val(q.Cwd)
-		a.Amendment = value(q.ProposedExecpolicyAmendment)
+		a.Command, a.Argv = line(val(q.Command))
+		a.Dir = val(q.Cwd)
+		if q.ProposedExecpolicyAmendment != nil {
+			a.Amendment, _ = json.Marshal(q.ProposedExecpolicyAmendment)
+		}
+		if n := q.NetworkApprovalContext; n != nil {
+			p.network = true
+			a.Kind, a.Title = event.AskPermissions, "Reach "+n.Host+" by "+n.Protocol
+			a.Command, a.Argv, a.Amendment = "", "", nil
+		}
 	case "item/fileChange/requestApproval":
 		q, fits := read[app.FileApproval](params)
 		about(q.ThreadID, q.ItemID, val(q.Reason))
@@ -58,6 +67,11 @@ func (d *decoder) newAsk(id, method string, params json.RawMessage) (p pending, 
 		if len(a.Questions) > 0 {
 			a.Title = a.Questions[0].Text
 		}
+	case "item/tool/call":
+		q, fits := read[app.ToolCall](params)
+		about(q.ThreadID, q.CallID, "")
+		toolAsk(a, q)
+		ok = fits
 	case "mcpServer/elicitation/request":
 		q, fits := read[app.Elicitation](params)
 		about(q.ThreadID, "", "")
@@ -94,7 +108,12 @@ func (p pending) reply(a event.Answer) any {
 		return map[string]any{"answers": answers}
 	case event.AskElicitation:
 		return provider.Elicited(a)
+	case event.AskTool:
+		return toolReply(a)
 	case event.AskPermissions:
+		if p.network {
+			break
+		}
 		granted := json.RawMessage("{}")
 		scope := "turn"
 		if a.Decision == event.DecisionAllow || a.Decision == event.DecisionAlways {

@@ -23,7 +23,8 @@ func TestConformanceConfined(t *testing.T) { providertest.Soak(t, harness()) }
 
 func harness() providertest.Harness {
 	return providertest.Harness{
-		New: func(t testing.TB) provider.Provider { return New(lab.Codex(t)) },
+		SaysJSON: true,
+		New:      func(t testing.TB) provider.Provider { return New(lab.Codex(t)) },
 		Configure: func(t testing.TB, url string, cfg *provider.SessionConfig) {
 			if err := modelsim.CodexConfig(cfg.Data, url); err != nil {
 				t.Fatal(err)

@@ -26,9 +26,11 @@ type decoder struct {
 	users    int             // user messages seen; the first is the turn's own
 	tools    bool            // the step in progress called a tool
 	models   map[thole.ItemID]bool
-	summary  map[string]int // reasoning summary part in progress, by native item id
-	failure  *thole.TurnError
-	limits   []event.Limit // as last emitted
+	// commandBegan is called with each command that begins; nil: nobody needs to know.
+	commandBegan func(native string, item thole.ItemID)
+	summary      map[string]int // reasoning summary part in progress, by native item id
+	failure      *thole.TurnError
+	limits       []event.Limit // as last emitted
 }
 
 func newDecoder(em *provider.Emitter, thread, dir string) *decoder {
@@ -83,6 +85,10 @@ func (d *decoder) notification(method string, params []byte) *provider.Ended {
 		d.started(n.Item)
 	case "item/completed":
 		d.completed(n.Item)
+	case "item/mcpToolCall/progress":
+		d.em.Delta(d.em.ItemID(n.ItemID), event.StreamOutput, n.Message+"\n")
+	case "item/fileChange/patchUpdated":
+		d.patched(n.ItemID, n.Changes)
 	case "item/reasoning/summaryTextDelta":
 		id := d.em.ItemID(n.ItemID)
 		if last, ok := d.summary[n.ItemID]; ok && last != n.Index {
@@ -133,6 +139,9 @@ func (d *decoder) started(w *wireItem) {
 	default:
 		d.tools = true
 	}
+	if item.Kind == event.ItemCommand && d.commandBegan != nil {
+		d.commandBegan(w.ID, item.ID)
+	}
 	item.State = event.StateRunning
 	d.em.Start(item)
 }
@@ -155,6 +164,19 @@ func (d *decoder) completed(w *wireItem) {
 		item.Changes = open.Changes
 	}
 	d.em.Complete(item)
+}
+
+// patched takes in edits that codex works out while the model writes them.
+func (d *decoder) patched(id string, changes []app.FileChange) {
+	item, open := d.em.Opened(d.em.ItemID(id))
+	if !open || item.Kind != event.ItemFileChange {
+		return
+	}
+	item.Changes = nil
+	for _, c := range changes {
+		item.Changes = append(item.Changes, d.change(c))
+	}
+	d.em.Update(item)
 }
 
 // userMessage reports input that the running turn took in. Codex drops the
@@ -216,12 +238,24 @@ func (d *decoder) usage(u *app.ThreadUsage) {
 		b := minus(u.Total, u.Last)
 		d.baseline = &b
 	}
-	t := minus(u.Total, *d.baseline)
-	d.em.Usage(thole.Usage{
-		Input: t.InputTokens - t.CachedInputTokens - t.CacheWriteInputTokens, CacheRead: t.CachedInputTokens, CacheWrite: t.CacheWriteInputTokens,
-		Output: t.OutputTokens - t.ReasoningOutputTokens, Reasoning: t.ReasoningOutputTokens, ContextWindow: val(u.ModelContextWindow), Model: d.model,
-	})
+	t := tokens(minus(u.Total, *d.baseline))
+	used := thole.Usage{
+		Input: t.Input, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite, Output: t.Output, Reasoning: t.Reasoning,
+		ContextWindow: val(u.ModelContextWindow), Model: d.model,
+	}
+	if u.Last != (app.TokenUsage{}) { // codex exec does not say
+		used.Last = new(tokens(u.Last))
+	}
+	d.em.Usage(used)
 	d.em.StepEnded()
+}
+
+// tokens counts as thole does, without what is counted elsewhere.
+func tokens(t app.TokenUsage) thole.Tokens {
+	return thole.Tokens{
+		Input: t.InputTokens - t.CachedInputTokens - t.CacheWriteInputTokens, CacheRead: t.CachedInputTokens, CacheWrite: t.CacheWriteInputTokens,
+		Output: t.OutputTokens - t.ReasoningOutputTokens, Reasoning: t.ReasoningOutputTokens,
+	}
 }
 
 func minus(t, o app.TokenUsage) app.TokenUsage {

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/commandline"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/providertest"
@@ -85,9 +87,10 @@ func TestTranscripts(t *testing.T) {
 			if i := r.Items(event.ItemReasoning); len(i) != 1 || i[0].Text+i[0].Summary != "weigh it" {
 				t.Errorf("reasoning %+v", i)
 			}
-			want := thole.Usage{Input: 100, CacheRead: 20, Output: 30, Reasoning: 5, ContextWindow: 258400, Model: "sim-1"}
-			if got := r.Usage(); got != want {
-				t.Errorf("usage %+v, want %+v", got, want)
+			want := thole.Usage{Input: 100, CacheRead: 20, Output: 30, Reasoning: 5, ContextWindow: 258400, Model: "sim-1",
+				Last: &thole.Tokens{Input: 100, CacheRead: 20, Output: 30, Reasoning: 5}}
+			if diff := cmp.Diff(want, r.Usage()); diff != "" {
+				t.Errorf("usage (-want +got):\n%s", diff)
 			}
 		},
 		"tools": func(t *testing.T, r providertest.Record, _ []event.Ask) {
@@ -222,19 +225,26 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-func TestUnwrap(t *testing.T) {
-	for line, want := range map[string]string{
+func TestCommandLines(t *testing.T) {
+	for said, want := range map[string]string{
 		`/bin/bash -lc 'echo hi'`:         `echo hi`,
 		`/bin/bash -lc "echo \"a\" $x"`:   `echo "a" $x`,
 		`bash -lc ls`:                     `ls`,
 		`/bin/bash -lc 'it'"'"'s'`:        `it's`,
-		`/bin/bash -lc 'open`:             `'open`,
-		`/bin/bash -lc 'a' extra`:         `'a' extra`,
+		`/bin/bash -lc 'open`:             `/bin/bash -lc 'open`,
+		`/bin/bash -lc 'a' extra`:         `/bin/bash -lc 'a' extra`,
 		`python3 -c 'print(1)'`:           `python3 -c 'print(1)'`,
 		`/usr/bin/bash -c 'touch a\ b.c'`: `touch a\ b.c`,
 	} {
-		if got := unwrap(line); got != want {
-			t.Errorf("unwrap(%q) = %q, want %q", line, got, want)
+		got, argv := line(said)
+		if got != want {
+			t.Errorf("line(%q) = %q, want %q", said, got, want)
+		}
+		if argv == "" {
+			argv = commandline.Shell(got)
+		}
+		if argv != said {
+			t.Errorf("%q became %q", said, argv)
 		}
 	}
 }

@@ -41,6 +41,9 @@ func (p *Provider) openExec(ctx context.Context, binary string, cfg provider.Ses
 	if err := prepareHome(cfg); err != nil {
 		return nil, err
 	}
+	if len(cfg.Tools) > 0 {
+		return nil, thole.Errorf(thole.CodeUnsupported, "%w: codex exec has no tools of a client", provider.ErrUnsupported).WithHint("use the app-server transport")
+	}
 	if cfg.Resume != "" {
 		// Codex takes an unknown name for a new conversation, so the file must exist.
 		files, _ := filepath.Glob(filepath.Join(cfg.Data, "sessions", "*", "*", "*", "rollout-*-"+cfg.Resume+".jsonl"))
@@ -69,7 +72,7 @@ func (s *execSession) modeOf(ctx context.Context, p thole.Profile) (mode, error)
 
 // args of one turn. The prompt goes through stdin: it may be long and may begin
 // with a dash.
-func (s *execSession) turnArgs(m mode, t *base.Turn) []string {
+func (s *execSession) turnArgs(m mode, t *base.Turn) ([]string, error) {
 	args := append([]string{"exec", "--json", "--skip-git-repo-check"}, serverArgs(s.Cfg)...)
 	sandbox := m.sandbox
 	if m.approval == "untrusted" {
@@ -88,13 +91,32 @@ func (s *execSession) turnArgs(m mode, t *base.Turn) []string {
 	if s.Cfg.Instructions != "" {
 		args = append(args, "-c", "developer_instructions="+tomlText(s.Cfg.Instructions))
 	}
+	if t.Schema != nil {
+		path, err := s.putSchema(t.Schema)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--output-schema", path)
+	}
 	switch native := s.NativeID(); {
 	case native != "" && s.fork:
 		args = append(args, "fork", native)
 	case native != "":
 		args = append(args, "resume", native)
 	}
-	return append(args, "-")
+	return append(args, "-"), nil
+}
+
+// schemaFile is where codex reads the schema of a turn's answer.
+const schemaFile = ".thole-output-schema.json"
+
+func (s *execSession) putSchema(schema []byte) (string, error) {
+	files, err := base.OpenFiles(s.Cfg, s.Cfg.Data)
+	if err != nil {
+		return "", err
+	}
+	defer files.Close()
+	return filepath.Join(s.Cfg.Data, schemaFile), files.Write(schemaFile, schema)
 }
 
 // execRun is one turn.
@@ -127,7 +149,9 @@ func (s *execSession) Prepare(ctx context.Context, t *base.Turn) (base.Running, 
 	if err != nil {
 		return nil, err
 	}
-	s.args = s.turnArgs(m, t)
+	if s.args, err = s.turnArgs(m, t); err != nil {
+		return nil, err
+	}
 	r := &execRun{Turn: t, s: s, d: &execDecoder{decoder: newDecoder(t.Em, "", s.Cfg.Dir), before: s.totals()}, gone: make(chan struct{})}
 	r.d.model = t.Model
 	r.proc, err = s.Alive(ctx)

@@ -103,7 +103,8 @@ func (d *execDecoder) execItem(what string, w *execItem) {
 		item.Kind, item.Text = event.ItemReasoning, w.Text
 	case "command_execution":
 		item.Kind = event.ItemCommand
-		item.Command = &event.Command{Line: unwrap(w.Command), Dir: d.dir, Output: w.Output, ExitCode: w.ExitCode}
+		item.Command = &event.Command{Dir: d.dir, Output: w.Output, ExitCode: w.ExitCode}
+		item.Command.Line, item.Command.Argv = line(w.Command)
 	case "file_change":
 		item.Kind = event.ItemFileChange
 		for _, c := range w.Changes {

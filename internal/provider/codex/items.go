@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/commandline"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
@@ -24,7 +25,8 @@ func (d *decoder) item(w *wireItem) (item event.Item, ok bool) {
 		item.Kind, item.Text = event.ItemPlan, val(w.Text)
 	case "commandExecution":
 		item.Kind = event.ItemCommand
-		item.Command = &event.Command{Line: unwrap(val(w.Command)), Dir: val(w.Cwd), Output: val(w.AggregatedOutput), ExitCode: w.ExitCode, DurationMS: val(w.DurationMs)}
+		item.Command = &event.Command{Dir: val(w.Cwd), Output: val(w.AggregatedOutput), ExitCode: w.ExitCode, DurationMS: val(w.DurationMs)}
+		item.Command.Line, item.Command.Argv = line(val(w.Command))
 		if w.ExitCode != nil && *w.ExitCode != 0 && item.State == event.StateCompleted {
 			item.State = event.StateFailed
 		}
@@ -36,7 +38,10 @@ func (d *decoder) item(w *wireItem) (item event.Item, ok bool) {
 	case "mcpToolCall":
 		item.Kind = event.ItemTool
 		item.Tool = &event.ToolCall{Name: w.Tool, Server: w.Server, Input: value(w.Arguments), Output: value(w.Result), Error: errorText(w.Error)}
-	case "dynamicToolCall", "functionCallOutput", "collabAgentToolCall":
+	case "dynamicToolCall":
+		item.Kind = event.ItemTool
+		item.Tool = &event.ToolCall{Name: w.Tool, Namespace: val(w.Namespace), Input: value(w.Arguments), Content: content(w.ContentItems)}
+	case "functionCallOutput", "collabAgentToolCall":
 		item.Kind = event.ItemTool
 		item.Tool = &event.ToolCall{Name: first(w.Tool, w.Name, w.Type), Input: value(w.Arguments), Output: value(first(string(w.Output), string(w.Result))), Error: errorText(w.Error)}
 	case "webSearch":
@@ -73,83 +78,47 @@ func (d *decoder) change(c app.FileChange) event.FileChange {
 	out := event.FileChange{Path: d.relative(c.Path), Kind: c.Kind.Type, Diff: c.Diff}
 	if move := val(c.Kind.Move); move != "" {
 		out.Move = d.relative(move)
+		out.Diff = strings.TrimSuffix(out.Diff, "\n\nMoved to: "+move)
 	}
-	if out.Kind == "add" || out.Kind == "delete" { // sent as the bare content, not as a diff
-		mark := "+"
-		if out.Kind == "delete" {
-			mark = "-"
-		}
-		out.Diff = marked(mark, c.Diff)
+	switch out.Kind { // sent as the bare content, not as a diff
+	case "add":
+		out.Diff = marked("+", c.Diff)
+	case "delete":
+		out.Diff = marked("-", c.Diff)
 	}
 	return out
 }
 
 // marked makes a one-sided diff of a whole file.
 func marked(mark, content string) string {
-	if content == "" || strings.HasPrefix(content, "@@") {
-		return content
+	if content == "" {
+		return ""
 	}
 	var b strings.Builder
 	for line := range strings.Lines(content) {
 		b.WriteString(mark + line)
 	}
 	if !strings.HasSuffix(content, "\n") {
-		b.WriteByte('\n')
+		b.WriteString("\n\\ No newline at end of file\n")
 	}
 	return b.String()
 }
 
 func (d *decoder) relative(path string) string { return provider.Relative(d.dir, path) }
 
-// unwrap takes the shell away that codex puts around a command line.
-func unwrap(line string) string {
-	for _, shell := range []string{"/bin/bash -lc ", "/usr/bin/bash -lc ", "/bin/sh -lc ", "/usr/bin/sh -lc ", "bash -lc ", "/bin/bash -c ", "/usr/bin/bash -c ", "/bin/sh -c ", "/usr/bin/sh -c ", "bash -c ", "sh -c "} {
-		rest, ok := strings.CutPrefix(line, shell)
-		if !ok {
-			continue
-		}
-		if text, ok := unquote(rest); ok {
-			return text
-		}
-		return rest
+// line takes the shell away that codex puts around a command line. argv is what codex
+// said where it cannot be made of the line again.
+func line(said string) (line, argv string) {
+	script, ok := commandline.Script(said)
+	switch {
+	case said == "":
+		return "", ""
+	case !ok:
+		return said, said
+	case commandline.Shell(script) != said:
+		return script, said
 	}
-	return line
-}
-
-// unquote undoes POSIX quoting of a single word; ok is false for several words.
-func unquote(s string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '\'':
-			end := strings.IndexByte(s[i+1:], '\'')
-			if end < 0 {
-				return "", false
-			}
-			b.WriteString(s[i+1 : i+1+end])
-			i += end + 1
-		case '"':
-			for i++; i < len(s) && s[i] != '"'; i++ {
-				if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
-					i++
-				}
-				b.WriteByte(s[i])
-			}
-			if i >= len(s) {
-				return "", false
-			}
-		case '\\':
-			if i++; i >= len(s) {
-				return "", false
-			}
-			b.WriteByte(s[i])
-		case ' ', '\t', '\n':
-			return "", false
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String(), true
+	return script, ""
 }
 
 // joined reads a list of strings or of {text} objects.

@@ -82,7 +82,7 @@ func (m mode) wire() (approval string, policy app.SandboxPolicy) {
 // verdict is the host's own answer to an approval, "" when a human is to answer.
 func (m mode) verdict(kind event.AskKind, changes []event.FileChange) event.Decision {
 	switch {
-	case kind == event.AskInput || kind == event.AskElicitation:
+	case kind == event.AskInput || kind == event.AskElicitation || kind == event.AskTool:
 		return ""
 	case m.plan:
 		return event.DecisionDeny

@@ -32,7 +32,9 @@ type entry struct {
 	Visibility string `json:"visibility"`
 	Priority   int    `json:"priority"`
 	Effort     string `json:"default_reasoning_level"`
-	Efforts    []struct {
+	// Inputs are the kinds of input that the model reads.
+	Inputs  []string `json:"input_modalities"`
+	Efforts []struct {
 		Effort string `json:"effort"`
 	} `json:"supported_reasoning_levels"`
 }
@@ -49,7 +51,7 @@ func catalogue(raw []byte) (out []provider.Model) {
 		if e.Slug == "" || e.Visibility != "list" { // the others are codex's own helpers
 			continue
 		}
-		m := provider.Model{ID: e.Slug, Title: cmp.Or(e.Title, e.Slug), Effort: e.Effort}
+		m := provider.Model{ID: e.Slug, Title: cmp.Or(e.Title, e.Slug), Effort: e.Effort, Inputs: e.Inputs}
 		for _, r := range e.Efforts {
 			m.Efforts = append(m.Efforts, r.Effort)
 		}

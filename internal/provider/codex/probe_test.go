@@ -57,13 +57,13 @@ func TestModels(t *testing.T) {
 		t.Fatalf("codex names no models: %+v", info)
 	}
 	for _, m := range info.Models {
-		if m.ID == "" || m.Title == "" || m.Default || len(m.Efforts) == 0 || !slices.Contains(m.Efforts, m.Effort) {
+		if m.ID == "" || m.Title == "" || m.Default || len(m.Efforts) == 0 || !slices.Contains(m.Efforts, m.Effort) || !slices.Contains(m.Inputs, "text") {
 			t.Errorf("%+v", m)
 		}
 	}
 	got := catalogue([]byte(`{"models":[{"slug":"b","visibility":"list","priority":2,"new":1},{"slug":"c","visibility":"hide","priority":0},
-		{"slug":"a","display_name":"A","visibility":"list","priority":1,"supported_reasoning_levels":[{"effort":"low"},{"effort":"high"}],"default_reasoning_level":"low"}]}`))
-	want := []provider.Model{{ID: "a", Title: "A", Efforts: []string{"low", "high"}, Effort: "low"}, {ID: "b", Title: "b"}}
+		{"slug":"a","display_name":"A","visibility":"list","priority":1,"supported_reasoning_levels":[{"effort":"low"},{"effort":"high"}],"default_reasoning_level":"low","input_modalities":["text"]}]}`))
+	want := []provider.Model{{ID: "a", Title: "A", Efforts: []string{"low", "high"}, Effort: "low", Inputs: []string{"text"}}, {ID: "b", Title: "b"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"sync"
 	"syscall"
 
 	thole "github.com/tholehq/thole"
@@ -17,7 +18,7 @@ import (
 // maxMeta bounds the first line of a rollout, which holds codex's instructions.
 const maxMeta = 1 << 20
 
-var providerID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var providerID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 // threadProvider is the model provider that the thread to take up began with, "" where
 // there is none or it does not say. Agents write what it reads, so it is a name and
@@ -49,7 +50,7 @@ func threadProvider(cfg provider.SessionConfig) string {
 			Provider string `json:"model_provider"`
 		} `json:"payload"`
 	}
-	if err != nil || strictjson.Unmarshal(line, &meta) != nil || !providerID.MatchString(meta.Payload.Provider) {
+	if err != nil || strictjson.Unmarshal(line, &meta) != nil || !providerID().MatchString(meta.Payload.Provider) {
 		return ""
 	}
 	return meta.Payload.Provider

@@ -47,7 +47,7 @@ func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, erro
 	}
 	r := &run{Turn: t, decoder: newDecoder(t.Em, s.NativeID(), s.Cfg.Dir), s: s, link: l, mode: m, begun: make(chan struct{}),
 		asked: map[string]thole.AskID{}, pending: map[thole.AskID]pending{}, answered: map[thole.AskID]event.Answer{}}
-	r.totals = &l.totals
+	r.totals, r.commandBegan = &l.totals, l.commands.begun
 	r.model = first(t.Model, s.model)
 	return r, nil
 }
@@ -268,12 +268,12 @@ func (r *run) Finish(provider.Ended) {
 func (r *run) turnStart() app.TurnStartParams {
 	cfg := r.s.Cfg
 	approval, policy := r.mode.wire()
-	if v := cfg.Options["network"]; v != "" && policy.Type == "workspaceWrite" {
+	if v := r.Options[provider.OptionNetwork]; v != "" && policy.Type == "workspaceWrite" {
 		policy.NetworkAccess = json.RawMessage(strconv.FormatBool(v == "true"))
 	}
 	p := app.TurnStartParams{
 		ThreadID: r.thread, Input: r.input(r.Words()), ClientUserMessageID: opt(r.clientID()), SandboxPolicy: &policy,
-		Settings: app.Settings{Model: opt(r.model), ApprovalPolicy: quoted(approval)}, Effort: opt(r.Effort), Summary: opt(cfg.Options["summary"]),
+		Settings: app.Settings{Model: opt(r.model), ApprovalPolicy: quoted(approval), ServiceTier: opt(r.Options[provider.OptionServiceTier])}, Effort: opt(r.Effort), Summary: opt(r.Options[provider.OptionSummary]), OutputSchema: r.Schema,
 	}
 	if r.model != "" {
 		collab := &app.CollaborationMode{Mode: "default", Settings: app.ModeSettings{Model: r.model, Effort: p.Effort}}

@@ -44,6 +44,8 @@ type link struct {
 	client *appclient.Client
 	totals app.TokenUsage         // the thread's, as last reported
 	collab *app.CollaborationMode // as last sent to codex; of the turn that runs
+	// commands outlive the turns that began them.
+	commands commands
 }
 
 // Dead reports whether it says no more.
@@ -121,15 +123,25 @@ func (s *session) open(ctx context.Context, c *appclient.Client) (app.ThreadView
 	told := opt(s.Cfg.Instructions)
 	switch native := s.NativeID(); {
 	case s.begun:
-		r, err := c.Resume(ctx, app.ThreadResumeParams{ThreadID: native, Settings: settings, Sandbox: &sandbox, DeveloperInstructions: told, ExcludeTurns: true})
+		r, err := c.Resume(ctx, app.ThreadResumeParams{ThreadID: native, Settings: settings, Sandbox: &sandbox, Config: own(s.Cfg), DeveloperInstructions: told, ExcludeTurns: true})
 		if err == nil && r.Thread.ID != native {
 			err = &appclient.Error{Message: "thread not found: codex opened " + r.Thread.ID + " instead"}
 		}
 		return r.ThreadView, err
 	case s.Cfg.Resume != "":
-		return c.Fork(ctx, app.ThreadForkParams{ThreadID: s.Cfg.Resume, Settings: settings, Sandbox: &sandbox, DeveloperInstructions: told, ExcludeTurns: true})
+		return c.Fork(ctx, app.ThreadForkParams{ThreadID: s.Cfg.Resume, Settings: settings, Sandbox: &sandbox, Config: own(s.Cfg), DeveloperInstructions: told, ExcludeTurns: true})
 	}
-	return c.StartThread(ctx, app.ThreadStartParams{Settings: settings, Sandbox: &sandbox, DeveloperInstructions: told})
+	return c.StartThread(ctx, app.ThreadStartParams{Settings: settings, Sandbox: &sandbox, Config: own(s.Cfg), DeveloperInstructions: told, DynamicTools: dynamicTools(s.Cfg.Tools)})
+}
+
+// own is what of the thread's options codex reads only when its thread is opened.
+func own(cfg provider.SessionConfig) json.RawMessage {
+	search := cfg.Options[provider.OptionWebSearch]
+	if search == "" {
+		return nil
+	}
+	raw, _ := json.Marshal(map[string]string{"web_search": search})
+	return raw
 }
 
 func quoted(s string) json.RawMessage {

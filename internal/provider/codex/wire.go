@@ -23,6 +23,7 @@ type note struct {
 	Usage     *app.ThreadUsage `json:"tokenUsage"`
 	Plan      []app.PlanStep   `json:"plan"`
 	Message   string           `json:"message"`
+	Changes   []app.FileChange `json:"changes"`
 	RequestID json.RawMessage  `json:"requestId"`
 	Limits    app.RateLimits   `json:"rateLimits"`
 }

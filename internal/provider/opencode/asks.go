@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,9 @@ func questionAsk(item thole.ItemID, a nativeAsk) event.Ask {
 func permissionAsk(item thole.ItemID, dir string, a nativeAsk) event.Ask {
 	ask := event.Ask{ID: askID(a.ID), Item: item,
 		Decisions: []event.Decision{event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel}}
+	if len(a.Always) > 0 {
+		ask.Amendment, _ = json.Marshal(map[string]any{"permission": a.Permission, "patterns": a.Always})
+	}
 	switch a.Permission {
 	case "bash":
 		ask.Kind, ask.Dir, ask.Command = event.AskCommand, dir, a.Metadata.Command

@@ -34,6 +34,10 @@ type decoder struct {
 	usage    thole.Usage
 	cost     float64
 	model    string
+	windows  map[string]int64 // context windows by model, as far as the server knows them
+
+	client     map[string]provider.ClientTool // by the names that the server calls them by
+	structured bool                           // the turn's answer comes by a call of outputTool
 }
 
 // spoken is a message of the turn.
@@ -147,6 +151,7 @@ func (d *decoder) part(p *part) {
 		d.ended[p.ID] = true
 		d.count(p)
 		if main {
+			d.usage.Last = &thole.Tokens{Input: p.Tokens.Input, Output: p.Tokens.Output, Reasoning: p.Tokens.Reasoning, CacheRead: p.Tokens.Cache.Read, CacheWrite: p.Tokens.Cache.Write}
 			d.em.StepEnded()
 		}
 		d.em.Usage(d.total())
@@ -214,7 +219,7 @@ func (d *decoder) count(p *part) {
 // price; zero means that it does not know.
 func (d *decoder) total() thole.Usage {
 	u := d.usage
-	u.Model = d.model
+	u.Model, u.ContextWindow = d.model, d.windows[d.model]
 	if d.cost > 0 {
 		micros := int64(math.Round(d.cost * 1e6))
 		u.CostMicros = &micros

@@ -36,6 +36,10 @@ func (r *run) hear(e serverEvent) {
 		r.message(p.Info)
 	case "message.part.updated":
 		if p.Part != nil {
+			if p.Part.Type == "step-finish" && r.s.windows == nil { // after a call the server has read all of its settings
+				r.s.windows = windows(r.srv)
+			}
+			r.d.windows = r.s.windows
 			r.d.part(p.Part)
 		}
 	case "message.part.delta":

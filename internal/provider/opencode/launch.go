@@ -58,7 +58,7 @@ func environment(cfg provider.SessionConfig, password string) map[string]string 
 	}
 	delete(env, "OPENCODE_SERVER_USERNAME")
 	delete(env, ownconfig.Permission)
-	addTools(env)
+	addTools(cfg, env)
 	return env
 }
 
@@ -69,7 +69,7 @@ const contentVar = "OPENCODE_CONFIG_CONTENT"
 const toolWait = 604_800_000
 
 // addTools adds the tool server of thole, if the session has one, to the settings.
-func addTools(env map[string]string) {
+func addTools(cfg provider.SessionConfig, env map[string]string) {
 	url, all := env[provider.ToolsURL], map[string]any{}
 	if url == "" {
 		return
@@ -81,9 +81,17 @@ func addTools(env map[string]string) {
 	if own, ok := all["mcp"].(map[string]any); ok {
 		maps.Copy(servers, own)
 	}
-	servers[provider.ToolsName] = map[string]any{
-		"type": "remote", "url": url, "enabled": true, "oauth": false, "timeout": toolWait,
-		"headers": map[string]string{"Authorization": "Bearer {env:" + provider.ToolsToken + "}"},
+	server := func(url string) map[string]any {
+		return map[string]any{
+			"type": "remote", "url": url, "enabled": true, "oauth": false, "timeout": toolWait,
+			"headers": map[string]string{"Authorization": "Bearer {env:" + provider.ToolsToken + "}"},
+		}
+	}
+	servers[provider.ToolsName] = server(url)
+	if len(cfg.Tools) > 0 {
+		own := server(url + provider.ClientToolsPath)
+		own["timeout"] = provider.ClientToolWait
+		servers[provider.ClientToolsName] = own
 	}
 	all["mcp"] = servers
 	if body, err := json.Marshal(all); err == nil {

@@ -56,7 +56,7 @@ func harness() providertest.Harness {
 var later = []string{
 	"ask asks before it writes, without user namespaces", "edit edits without asking, without user namespaces", "full asks nothing, without user namespaces",
 	"native profiles pass through", "an unknown profile is refused", "approval deferred to another process", "four sessions at once",
-	"workspace survives odd names", "cancelling the context ends the turn", "resume after a kill",
+	"workspace survives odd names", "an MCP server is called by the user", "cancelling the context ends the turn", "resume after a kill",
 }
 
 func TestConformance(t *testing.T) {

@@ -84,6 +84,9 @@ func (p *Provider) Open(ctx context.Context, cfg provider.SessionConfig) (provid
 	if _, err := modelOf(cfg.Model); err != nil {
 		return nil, err
 	}
+	if len(cfg.Tools) > 0 && cfg.Env[provider.ToolsURL] == "" {
+		return nil, provider.ErrNoTools()
+	}
 	s := newSession(p.cfg, binary, cfg)
 	if err := s.open(ctx); err != nil {
 		s.Close()

@@ -62,6 +62,9 @@ func (st stance) decide(a *nativeAsk) ruling {
 	if name, own := strings.CutPrefix(a.Permission, provider.ToolsName+"_"); own && slices.Contains(provider.FreeTools, name) {
 		return rulingAllow
 	}
+	if strings.HasPrefix(a.Permission, clientPrefix) || a.Permission == outputTool { // the client that runs them decides about them
+		return rulingAllow
+	}
 	switch st.rule {
 	case ruleAllow:
 		return rulingAllow

@@ -72,6 +72,7 @@ func (s *session) Prepare(ctx context.Context, t *base.Turn) (base.Running, erro
 	}
 	r.prompt = s.messageID()
 	r.d = newDecoder(t.Em, s.Cfg.Dir, s.NativeID(), r.prompt)
+	r.d.client, r.d.structured = provider.ClientTools(s.Cfg.Tools), t.Schema != nil
 	return r, nil
 }
 
@@ -120,6 +121,9 @@ func (r *run) send(ctx context.Context, id string, parts []any) error {
 	}
 	if r.Effort != "" {
 		body["variant"] = r.Effort
+	}
+	if r.Schema != nil {
+		body["format"] = map[string]any{"type": "json_schema", "schema": r.Schema}
 	}
 	if r.s.Cfg.Instructions != "" {
 		body["system"] = r.s.Cfg.Instructions
@@ -180,6 +184,8 @@ func (r *run) conclude() {
 		}
 	case last == nil:
 		ended = provider.Ended{Outcome: thole.OutcomeFailed, Error: provider.Failure(thole.ErrProviderCrashed, "opencode ended the turn without an answer", 0)}
+	case r.Schema != nil && !r.Compacts():
+		ended = r.Structured(last.info.ID, last.info.Structured)
 	}
 	r.Lock.End(ended)
 }

@@ -21,6 +21,7 @@ type session struct {
 
 	// Owned by Open, then by one turn at a time.
 	agents  map[string]bool
+	windows map[string]int64 // context windows by provider/model, nil before the server was asked
 	allowed allowances
 	lastID  int64
 }
@@ -127,6 +128,37 @@ func (s *session) greet(ctx context.Context, srv *server) error {
 		s.agents[a.Name] = true
 	}
 	return nil
+}
+
+// windowTimeout bounds how long a turn's events wait for the answer.
+const windowTimeout = 5 * time.Second
+
+// windows asks how much the models hold. A server that does not say leaves them unknown.
+func windows(srv *server) map[string]int64 {
+	ctx, cancel := context.WithTimeout(context.Background(), windowTimeout)
+	defer cancel()
+	var told struct {
+		Providers []struct {
+			ID     string `json:"id"`
+			Models map[string]struct {
+				Limit struct {
+					Context int64 `json:"context"`
+				} `json:"limit"`
+			} `json:"models"`
+		} `json:"providers"`
+	}
+	out := map[string]int64{}
+	if srv.call(ctx, http.MethodGet, "/config/providers", nil, &told) != nil {
+		return out
+	}
+	for _, p := range told.Providers {
+		for id, m := range p.Models {
+			if m.Limit.Context > 0 {
+				out[p.ID+"/"+id] = m.Limit.Context
+			}
+		}
+	}
+	return out
 }
 
 // parts makes the parts of a prompt.

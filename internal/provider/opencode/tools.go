@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -16,7 +17,16 @@ type call struct {
 	known bool // the input was emitted
 	sent  int  // bytes of output emitted
 	done  bool
+
+	client bool // it is the thread's client's own
 }
+
+// clientPrefix begins the server's names of the tools of the thread's client.
+const clientPrefix = provider.ClientToolsName + "_"
+
+// outputTool is how the model gives an answer of the form that was asked for. The message
+// repeats it, so the call is not shown.
+const outputTool = "StructuredOutput"
 
 func isEdit(tool string) bool {
 	return tool == "edit" || tool == "write" || tool == "multiedit" || tool == "patch" || tool == "apply_patch"
@@ -25,6 +35,9 @@ func isEdit(tool string) bool {
 // tool takes in a call's state: pending, running with input and growing output,
 // then completed or error.
 func (d *decoder) tool(p *part) {
+	if d.structured && p.Tool == outputTool {
+		return
+	}
 	key := callKey(p.MessageID, p.CallID)
 	c := d.calls[key]
 	if c == nil {
@@ -52,6 +65,10 @@ func (d *decoder) tool(p *part) {
 func (d *decoder) startCall(key string, p *part) *call {
 	c := &call{item: event.Item{ID: d.em.ItemID(key), Kind: event.ItemTool, Tool: &event.ToolCall{Name: p.Tool}}}
 	switch {
+	case strings.HasPrefix(p.Tool, clientPrefix):
+		called := strings.TrimPrefix(p.Tool, clientPrefix)
+		own := d.client[called]
+		c.item.Tool, c.client = &event.ToolCall{Name: cmp.Or(own.Name, called), Namespace: own.Namespace}, true
 	case p.Tool == "bash":
 		c.item.Kind, c.item.Command = event.ItemCommand, &event.Command{Dir: d.dir}
 	case isEdit(p.Tool):
@@ -163,7 +180,10 @@ func (d *decoder) result(key string, c *call, p *part) {
 			c.item.Changes[0].Kind = "add"
 		}
 	}
-	if st.Status == "error" {
+	if c.client {
+		text, _ := provider.Bound(cmp.Or(st.Error, st.Output))
+		c.item.Tool.Content = []event.ToolContent{{Type: "text", Text: text}}
+	} else if st.Status == "error" {
 		c.item.Tool.Error, _ = provider.Bound(st.Error)
 	} else if c.item.Kind == event.ItemTool {
 		out, _ := provider.Bound(st.Output)

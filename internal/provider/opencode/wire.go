@@ -28,17 +28,18 @@ type props struct {
 
 // info is a session or a message, as its type says.
 type info struct {
-	ID         string       `json:"id"`
-	ParentID   string       `json:"parentID"`
-	SessionID  string       `json:"sessionID"`
-	Role       string       `json:"role"`
-	Agent      string       `json:"agent"`
-	Summary    any          `json:"summary"` // true on the message that a compaction writes
-	ModelID    string       `json:"modelID"`
-	ProviderID string       `json:"providerID"`
-	Error      *nativeError `json:"error"`
-	Finish     string       `json:"finish"`
-	Directory  string       `json:"directory"`
+	ID         string          `json:"id"`
+	ParentID   string          `json:"parentID"`
+	SessionID  string          `json:"sessionID"`
+	Role       string          `json:"role"`
+	Agent      string          `json:"agent"`
+	Summary    any             `json:"summary"` // true on the message that a compaction writes
+	ModelID    string          `json:"modelID"`
+	ProviderID string          `json:"providerID"`
+	Error      *nativeError    `json:"error"`
+	Finish     string          `json:"finish"`
+	Structured json.RawMessage `json:"structured"`
+	Directory  string          `json:"directory"`
 	Time       struct {
 		Completed int64 `json:"completed"`
 	} `json:"time"`

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tholehq/thole/internal/provider/table"
 )
@@ -159,7 +160,7 @@ func (w *walk) asTexts(at []string, v any) {
 	}
 }
 
-var fileReference = regexp.MustCompile(`\{file:([^}]+)\}`)
+var fileReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{file:([^}]+)\}`) })
 
 func (w *walk) inline(at []string, v any) {
 	text, ok := v.(string)
@@ -168,9 +169,9 @@ func (w *walk) inline(at []string, v any) {
 		return
 	}
 	refers, failed := false, ""
-	text = fileReference.ReplaceAllStringFunc(text, func(ref string) string {
+	text = fileReference().ReplaceAllStringFunc(text, func(ref string) string {
 		refers = true
-		from := w.userFile(strings.TrimSpace(fileReference.FindStringSubmatch(ref)[1]))
+		from := w.userFile(strings.TrimSpace(fileReference().FindStringSubmatch(ref)[1]))
 		body, err := w.read(from)
 		if err != nil {
 			failed = cmp.Or(failed, w.shown(from)+" cannot be read: "+reason(err))

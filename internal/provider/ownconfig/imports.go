@@ -6,10 +6,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // importForm is how claude's instructions name a file whose text belongs to them.
-var importForm = regexp.MustCompile(`(^|\s)@((?:~/|/)?[A-Za-z0-9_.][A-Za-z0-9_./-]*\.md)\b`)
+var importForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|\s)@((?:~/|/)?[A-Za-z0-9_.][A-Za-z0-9_./-]*\.md)\b`)
+})
 
 // maxImports is how deep files that name others are followed, as claude does.
 const maxImports = 5
@@ -20,8 +23,8 @@ func (r *reader) imports(dir, below string, body []byte, depth int) []byte {
 	if depth == maxImports {
 		return body
 	}
-	return importForm.ReplaceAllFunc(body, func(m []byte) []byte {
-		parts := importForm.FindSubmatch(m)
+	return importForm().ReplaceAllFunc(body, func(m []byte) []byte {
+		parts := importForm().FindSubmatch(m)
 		name := string(parts[2])
 		from := filepath.Join(dir, name)
 		if rest, home := strings.CutPrefix(name, "~/"); home {

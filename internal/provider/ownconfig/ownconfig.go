@@ -63,6 +63,9 @@ type Config struct {
 	Lines []Line
 	// Secret are values in Files that nobody must be shown.
 	Secret []string
+	// from are the user's files of settings, by those of the session; home is the user's.
+	from map[string]string
+	home string
 }
 
 // Bounds of what is laid for a session.
@@ -83,8 +86,9 @@ func Read(u User, cli string) Config {
 		u.Written = to
 	}
 	r := &reader{User: u, cli: cli, merged: map[string]*object{}, secret: map[string]bool{}}
-	r.Files, r.Env = map[string][]byte{}, map[string]string{}
+	r.Files, r.Env, r.from, r.home = map[string][]byte{}, map[string]string{}, map[string]string{}, u.Home
 	for _, f := range t.Files {
+		r.from[f.To] = filepath.Join(r.root(f.Root), filepath.FromSlash(f.From))
 		r.file(f)
 	}
 	r.finish(t)

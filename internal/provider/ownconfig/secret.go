@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 
@@ -28,12 +29,14 @@ func secretName(name string) bool {
 }
 
 // keyForm are the beginnings of keys of well-known services.
-var keyForm = regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_|rk_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|ya29\.|eyJ|hf_|npm_|pypi-|dop_v1_|shpat_|tgw_|thole_|lin_api_|ntn_)[A-Za-z0-9_./+=-]{16,}`)
+var keyForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_|rk_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abeoprs]-|AKIA|ASIA|AIza|ya29\.|eyJ|hf_|npm_|pypi-|dop_v1_|shpat_|tgw_|thole_|lin_api_|ntn_)[A-Za-z0-9_./+=-]{16,}`)
+})
 
 // secretValue reports whether a text is likely to be or to hold a secret: it has the form
 // of a known key, a URL with a password, or is one long word of letters and digits.
 func secretValue(s string) bool {
-	if keyForm.MatchString(s) || strings.HasPrefix(strings.ToLower(s), "bearer ") || strings.HasPrefix(strings.ToLower(s), "basic ") {
+	if keyForm().MatchString(s) || strings.HasPrefix(strings.ToLower(s), "bearer ") || strings.HasPrefix(strings.ToLower(s), "basic ") {
 		return true
 	}
 	if u, err := url.Parse(s); err == nil && u.User != nil {

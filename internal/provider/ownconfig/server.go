@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // An MCP server runs in the box or is reached from it, so agents can read all that its
@@ -96,7 +97,7 @@ func (w *walk) address(at []string, v any) {
 	switch {
 	case err != nil || u.Host == "":
 		w.refuse(at, "not the URL of a server")
-	case (u.User != nil || u.RawQuery != "" || reference.MatchString(text)) && !consent:
+	case (u.User != nil || u.RawQuery != "" || reference().MatchString(text)) && !consent:
 		w.leaveOut(at, "its URL may hold a secret"+consentHint(server[1]))
 	default:
 		if u.User != nil || u.RawQuery != "" {
@@ -118,7 +119,7 @@ func (w *walk) values(at []string, v any) {
 	for _, name := range o.names {
 		sub := append(slices.Clone(at), name)
 		text, isText := o.by[name].(string)
-		secret := isText && (header || secretName(name) || secretValue(text) || reference.MatchString(text))
+		secret := isText && (header || secretName(name) || secretValue(text) || reference().MatchString(text))
 		switch {
 		case secret && !consent:
 			w.refuse(sub, "may be a secret"+consentHint(server[1]))
@@ -192,12 +193,14 @@ func (w *walk) header(at []string, name, before, variable string) {
 }
 
 // reference is how CLIs refer to variables and files in their settings.
-var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\{(env|file):([^}]+)\}`)
+var reference = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\{(env|file):([^}]+)\}`)
+})
 
 // expand puts what is referred to in the place of references.
 func (w *walk) expand(s string) string {
-	return reference.ReplaceAllStringFunc(s, func(ref string) string {
-		m := reference.FindStringSubmatch(ref)
+	return reference().ReplaceAllStringFunc(s, func(ref string) string {
+		m := reference().FindStringSubmatch(ref)
 		switch {
 		case m[1] != "":
 			if v := w.getenv(m[1]); v != "" {

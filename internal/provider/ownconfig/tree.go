@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // maxDepth bounds how deep a directory is read; links may lead round.
@@ -82,8 +83,8 @@ func (r *reader) leaf(f File, at, to string) {
 
 var (
 	fence     = []byte("---")
-	frontLine = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)\s*:(.*)$`)
-	everyRule = regexp.MustCompile(`^\s+["']?\*["']?\s*:\s*["']?allow`)
+	frontLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]*)\s*:(.*)$`) })
+	everyRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s+["']?\*["']?\s*:\s*["']?allow`) })
 )
 
 // front returns a Markdown text whose front matter has only keys that pass, and what was
@@ -108,7 +109,7 @@ func front(keys []Key, body []byte, consent bool) ([]byte, []Line) {
 		indented := strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "- ") || strings.TrimSpace(text) == ""
 		if !indented {
 			key, value := text, ""
-			m := frontLine.FindStringSubmatch(text)
+			m := frontLine().FindStringSubmatch(text)
 			if m != nil {
 				key, value = m[1], strings.TrimSpace(m[2])
 			}
@@ -131,7 +132,7 @@ func front(keys []Key, body []byte, consent bool) ([]byte, []Line) {
 			if keep = why == ""; !keep {
 				said = append(said, Line{Key: key, Fate: Refused, Why: why})
 			}
-		} else if keep && row.How == General && everyRule.MatchString(text) {
+		} else if keep && row.How == General && everyRule().MatchString(text) {
 			said = append(said, Line{Key: row.Names + ".*", Fate: Refused, Why: whyProfile})
 			continue
 		}

@@ -53,6 +53,9 @@ type Harness struct {
 	// CountsCut says that the CLI counts a call that was cut and repeated, with the
 	// tokens it had used, if its beginning arrived before the cut.
 	CountsCut bool
+	// SaysJSON says that the model's service, and not the CLI, sees to it that an answer
+	// satisfies a schema.
+	SaysJSON bool
 	// NoModel says that there is no model in the provider (the scripted one).
 	NoModel bool
 	// Confined runs every row as a hardened container would: no new privileges, no
@@ -95,7 +98,7 @@ func Run(t *testing.T, h Harness) {
 	one := h.New(t) // it asks the CLI for its version once
 	h.New = func(testing.TB) provider.Provider { return one }
 	var shared, own []Row
-	for _, rows := range [][]Row{streamRows(), toolRows(), askRows(), stopRows(), sessionRows(), faultRows(), lifecycleRows(), profileRows(), compactRows()} {
+	for _, rows := range [][]Row{streamRows(), toolRows(), askRows(), stopRows(), sessionRows(), inventoryRows(), faultRows(), lifecycleRows(), profileRows(), compactRows(), schemaRows()} {
 		for _, row := range rows {
 			switch {
 			case h.Only != nil && !h.Only(row.Name):

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,6 +98,23 @@ func profileRows() []Row {
 				b.Errorf("open: %v", err)
 			}
 		}),
+		together("native modes ask as they say", func(b *Bench) {
+			if len(b.Info.Modes) == 0 {
+				return
+			}
+			s := b.Open(Profile(thole.ProfileAsk))
+			for i, mode := range b.Info.Modes {
+				file := "made-" + strconv.Itoa(i)
+				t := b.StartTurn(s, provider.Turn{Input: thole.Text("sim: write " + file + " text ;; say ok"), Settings: event.Settings{Profile: thole.Profile(mode.Mode)}})
+				r := t.decideAll(event.DecisionDeny)
+				if mode.Asks && b.exists(file) {
+					b.Errorf("%s wrote what was denied; events:\n%s", mode.Mode, r)
+				}
+				if !mode.Asks && len(r.Of(event.AskRequested)) > 0 {
+					b.Errorf("%s asked; events:\n%s", mode.Mode, r)
+				}
+			}
+		}),
 		alone("native profiles pass through", func(b *Bench) {
 			for _, row := range b.Info.Profiles {
 				if row.Profile == thole.ProfilePlan {
@@ -133,6 +151,12 @@ func isAsk(e event.Event) bool { return e.Kind == event.AskRequested }
 // done then was denied by the host.
 func (t *Turn) allowAll(seen ...thole.AskID) Record {
 	t.b.Helper()
+	return t.decideAll(event.DecisionAllow, seen...)
+}
+
+// decideAll answers every ask alike until the turn ends.
+func (t *Turn) decideAll(decision event.Decision, seen ...thole.AskID) Record {
+	t.b.Helper()
 	known := map[thole.AskID]bool{}
 	for _, id := range seen {
 		known[id] = true
@@ -145,7 +169,7 @@ func (t *Turn) allowAll(seen ...thole.AskID) Record {
 			return t.Wait()
 		}
 		known[e.Ask.ID] = true
-		answer := event.Answer{Decision: event.DecisionAllow}
+		answer := event.Answer{Decision: decision}
 		for _, q := range e.Ask.Questions {
 			answer.Answers = map[string][]string{q.ID: {"yes"}}
 		}

@@ -54,7 +54,7 @@ func streamRows() []Row {
 		}),
 		alone("usage equals the scripted numbers", func(b *Bench) {
 			s := b.Open()
-			want := func(r Record, in, cached, out, reasoning int64) {
+			want := func(r Record, in, cached, out, reasoning int64, last thole.Tokens) {
 				b.Helper()
 				if b.degraded("usage", b.Info.Capabilities.Usage) {
 					return
@@ -63,15 +63,18 @@ func streamRows() []Row {
 				if u.Input != in || u.CacheRead != cached || u.Output+u.Reasoning != out+reasoning {
 					b.Errorf("usage %+v, want input %d, cached %d, output and reasoning %d", u, in, cached, out+reasoning)
 				}
+				if u.Last != nil && (u.Last.Input != last.Input || u.Last.CacheRead != last.CacheRead || u.Last.Output+u.Last.Reasoning != last.Output+last.Reasoning) {
+					b.Errorf("the last call used %+v, want %+v", *u.Last, last)
+				}
 				if b.Info.Capabilities.Cost.OK() && u.CostMicros == nil {
 					b.Error("no cost")
 				}
 			}
-			want(b.Play(s, "sim: usage in=100 cached=20 out=30 reasoning=5 ;; say hi"), 100, 20, 30, 5)
-			want(b.Play(s, "sim: usage in=7 out=3 ;; run true ;; usage in=11 cached=2 out=4 ;; say hi"), 18, 2, 7, 0)
+			want(b.Play(s, "sim: usage in=100 cached=20 out=30 reasoning=5 ;; say hi"), 100, 20, 30, 5, thole.Tokens{Input: 100, CacheRead: 20, Output: 30, Reasoning: 5})
+			want(b.Play(s, "sim: usage in=7 out=3 ;; run true ;; usage in=11 cached=2 out=4 ;; say hi"), 18, 2, 7, 0, thole.Tokens{Input: 11, CacheRead: 2, Output: 4})
 			_ = s.Close()
 			again := b.Open(Resume(s.NativeID()))
-			want(b.Play(again, "sim: usage in=1000 out=10 ;; say hi"), 1000, 0, 10, 0)
+			want(b.Play(again, "sim: usage in=1000 out=10 ;; say hi"), 1000, 0, 10, 0, thole.Tokens{Input: 1000, Output: 10})
 		}),
 	}
 }

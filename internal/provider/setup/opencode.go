@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -122,7 +123,7 @@ func (u User) opencodeProvider(id string, p map[string]any, keyOf func(Service) 
 		}
 	}
 	base := cmp.Or(u.expand(text(options, "baseURL")), u.expand(text(p, "api")), u.getenv(s.elsewhere), s.base)
-	if base == "" || !idForm.MatchString(id) {
+	if base == "" || !idForm().MatchString(id) {
 		return Way{}, false, nil
 	}
 	if s.base == "" {
@@ -185,14 +186,14 @@ func shown(p map[string]any) map[string]any {
 }
 
 // idForm is what a name of a model provider may be as a part of a route.
-var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var idForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
 
-var reference = regexp.MustCompile(`\{(env|file):([^}]+)\}`)
+var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(env|file):([^}]+)\}`) })
 
 // expand replaces the references of opencode's settings by what they refer to.
 func (u User) expand(s string) string {
-	return reference.ReplaceAllStringFunc(s, func(ref string) string {
-		m := reference.FindStringSubmatch(ref)
+	return reference().ReplaceAllStringFunc(s, func(ref string) string {
+		m := reference().FindStringSubmatch(ref)
 		if m[1] == "env" {
 			return u.getenv(m[2])
 		}

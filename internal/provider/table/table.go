@@ -16,10 +16,15 @@ type CLI struct {
 	Tools bool
 	// Chat says that chat clients have routes that stand for it alone.
 	Chat bool
+	// Searches says that its model's service searches the web for it, unless a thread or a
+	// gateway without such tools says otherwise.
+	Searches bool
 	// Modes are its own words for the neutral profiles, in the order of Profiles. In
 	// every mode of plan the host denies what the CLI would let through.
 	Modes [4]string
-	Login Login
+	// Native are further modes of its own that a user may choose, as its words for a profile.
+	Native []Mode
+	Login  Login
 	// Project is the directory of its settings in a project, and Home that of its data
 	// in the user's home; Data is where the latter leads below the agents' data.
 	Project, Home, Data string
@@ -104,6 +109,14 @@ type Renewal struct {
 	Lock                  bool   // the CLI takes locks while it renews, those of Claude Code
 }
 
+// Mode is a CLI's own mode that no neutral profile stands for.
+type Mode struct {
+	Mode  string `json:"mode" doc:"value of execution_profile"`
+	Title string `json:"title"`
+	// Asks says that a person is asked before something is changed.
+	Asks bool `json:"asks" doc:"a person is asked before anything is changed"`
+}
+
 // Profiles are the neutral profiles in the order of CLI.Modes.
 var Profiles = [4]thole.Profile{thole.ProfilePlan, thole.ProfileAsk, thole.ProfileEdit, thole.ProfileFull}
 
@@ -115,8 +128,12 @@ const Contract = "codex"
 // CLIs are all rows.
 var CLIs = []CLI{
 	{
-		Name: Contract, Long: "codex-cli", Tools: true, Install: "npm install -g @openai/codex",
+		Name: Contract, Long: "codex-cli", Tools: true, Searches: true, Install: "npm install -g @openai/codex",
 		Modes: [4]string{"never/read-only", "untrusted/workspace-write", "on-request/workspace-write", "never/danger-full-access"}, // approval policy "/" sandbox
+		Native: []Mode{
+			{"on-request/read-only", "Read only, asks before each change", true},
+			{"never/workspace-write", "Change the workspace, never ask", false},
+		},
 		Login: Login{File: "auth.json", Dir: ".codex", Variable: "CODEX_HOME", Command: []string{"login"}, Env: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY"},
 			// Without last_refresh codex does not use the login.
 			Hands: []string{"auth_mode", "last_refresh", "OPENAI_API_KEY", "personal_access_token", "bedrock_api_key", "bedrock_access_keys", "tokens.id_token", "tokens.access_token", "tokens.account_id"}, Inert: []string{"tokens.refresh_token"},
@@ -130,8 +147,9 @@ var CLIs = []CLI{
 		Gateway: Gateway{Route: "codex", Path: "/v1", URL: "THOLE_GATEWAY_URL", Token: "THOLE_GATEWAY_TOKEN", Model: "THOLE_GATEWAY_MODEL", NoTools: "THOLE_GATEWAY_NO_TOOLS"},
 	},
 	{
-		Name: "claude", Long: "claude-code", Tools: true, Install: "npm install -g @anthropic-ai/claude-code",
-		Modes: [4]string{"plan", "default", "acceptEdits", "bypassPermissions"}, // permission mode
+		Name: "claude", Long: "claude-code", Tools: true, Searches: true, Install: "npm install -g @anthropic-ai/claude-code",
+		Modes:  [4]string{"plan", "default", "acceptEdits", "bypassPermissions"}, // permission mode
+		Native: []Mode{{"dontAsk", "Refuse what would have to be asked", false}},
 		Login: Login{File: ".credentials.json", Dir: ".claude", Variable: "CLAUDE_CONFIG_DIR", Command: []string{"auth", "login"},
 			Env:   []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
 			Hands: []string{"claudeAiOauth.accessToken", "claudeAiOauth.expiresAt", "claudeAiOauth.scopes", "claudeAiOauth.subscriptionType", "claudeAiOauth.rateLimitTier"},
@@ -149,6 +167,11 @@ var CLIs = []CLI{
 		// packages into it.
 		Name: "opencode", Install: "npm install -g opencode-ai", Tools: true, Chat: true,
 		Modes: [4]string{"plan", "build/ask", "build/edit", "build/allow"}, // agent, with the permission rule that goes with it
+		Native: []Mode{
+			{"general/ask", "General agent, asks before each change", true},
+			{"general/edit", "General agent, edits without asking", false},
+			{"explore/ask", "Explore agent: finds and reads, changes nothing unasked", true},
+		},
 		Login: Login{File: "auth.json", Dir: ".local/share/opencode", Command: []string{"auth", "login"},
 			Env:  []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENCODE_CONFIG_CONTENT"},
 			Keys: "api"},

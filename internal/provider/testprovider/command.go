@@ -2,6 +2,7 @@ package testprovider
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"strings"
 
@@ -16,7 +17,11 @@ func (r *run) command(line string, escalate bool) error {
 		Command: &event.Command{Line: line, Dir: r.session.cfg.Dir}}
 	r.em.Start(item)
 	asks := r.profile == thole.ProfileAsk || escalate && r.profile != thole.ProfileFull
-	verdict, err := r.permit(event.Ask{Kind: event.AskCommand, Item: item.ID, Title: "Run a command", Command: line, Dir: r.session.cfg.Dir}, asks, "run")
+	ask := event.Ask{Kind: event.AskCommand, Item: item.ID, Title: "Run a command", Command: line, Dir: r.session.cfg.Dir}
+	if escalate { // with a rule to remember, as codex has one
+		ask.Amendment, _ = json.Marshal(strings.SplitN(line, " ", 2)[:1])
+	}
+	verdict, err := r.permit(ask, asks, "run")
 	if err != nil {
 		return err
 	}

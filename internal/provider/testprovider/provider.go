@@ -44,7 +44,7 @@ func (*Provider) Probe(context.Context) provider.Info {
 	return provider.Info{
 		Name: Name, Title: "Scripted agent", Version: "1", Available: true,
 		Models:   []provider.Model{{ID: "script", Title: "Scripted", Default: true}},
-		Profiles: provider.Profiles(Name),
+		Profiles: provider.Profiles(Name), Modes: provider.Modes(Name),
 		Capabilities: provider.Capabilities{
 			Resume: yes, Fork: yes, Steer: yes, HumanLoop: yes, AskSurvives: yes, ToolApproval: yes,
 			TodoStream: yes, PlanMode: yes, Usage: yes, Cost: yes, ToolInputFlow: yes, Compact: yes,
@@ -127,7 +127,7 @@ func (s *session) NativeID() string {
 func (s *session) Run(ctx context.Context, turn provider.Turn, emit func(event.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := &run{session: s, ctx: ctx, cancel: cancel, em: provider.NewEmitter(turn.ID, emit), profile: s.profile,
+	r := &run{session: s, ctx: ctx, cancel: cancel, em: provider.NewEmitter(turn.ID, emit), profile: s.profile, schema: turn.Schema,
 		asks: map[thole.AskID]chan event.Answer{}, steers: make(chan steer, 64), deferred: make(chan thole.AskID, 1)}
 	if turn.Profile != "" {
 		if r.profile = provider.Neutral(Name, turn.Profile); r.profile == "" {

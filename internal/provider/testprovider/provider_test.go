@@ -14,6 +14,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Harness{
 		New:     func(testing.TB) provider.Provider { return testprovider.New() },
-		NoModel: true,
+		NoModel: true, SaysJSON: true,
 	})
 }

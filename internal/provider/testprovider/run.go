@@ -46,6 +46,8 @@ type run struct {
 
 	now   op              // which is being done
 	reply *provider.Reply // allows what is asked for again, once
+
+	schema json.RawMessage // of the turn's answer
 }
 
 // errStop ends the script early with an outcome that was set already.
@@ -190,7 +192,7 @@ func (r *run) do(o op) error {
 		return err
 	}
 	switch o.verb {
-	case "say":
+	case "say", "give":
 		return r.stream(event.ItemMessage, r.expand(o.arg))
 	case "think":
 		return r.stream(event.ItemReasoning, r.expand(o.arg))
@@ -237,7 +239,7 @@ func (r *run) do(o op) error {
 
 func (r *run) expand(s string) string {
 	return strings.NewReplacer("%tool%", r.result, "%user%", r.rest, "%turns%", strconv.Itoa(len(r.session.state.Prompts)),
-		"%dir%", r.session.cfg.Dir).Replace(unescape(s))
+		"%dir%", r.session.cfg.Dir, "%schema%", string(r.schema)).Replace(unescape(s))
 }
 
 // stream shows text in chunks of words, or of the size that slow set.
@@ -270,6 +272,9 @@ func (r *run) tool(arg string) error {
 	if !json.Valid([]byte(input)) {
 		return fmt.Errorf("call %s: the input is not JSON", name)
 	}
+	if own, ok := provider.ClientTools(r.session.cfg.Tools)[name]; ok {
+		return r.clientTool(own, json.RawMessage(input))
+	}
 	item := event.Item{ID: r.nextID("tool"), Kind: event.ItemTool, Tool: &event.ToolCall{Name: name}}
 	r.em.Start(item)
 	r.em.Delta(item.ID, event.StreamInput, input)
@@ -278,6 +283,27 @@ func (r *run) tool(arg string) error {
 	item.Tool = &event.ToolCall{Name: name, Input: json.RawMessage(input), Output: json.RawMessage(input)}
 	r.em.Complete(item)
 	r.result = input
+	return nil
+}
+
+// clientTool calls a tool of the thread's client.
+func (r *run) clientTool(t provider.ClientTool, input json.RawMessage) error {
+	item := event.Item{ID: r.nextID("tool"), Kind: event.ItemTool, Tool: &event.ToolCall{Name: t.Name, Namespace: t.Namespace, Input: input}}
+	r.em.Start(item)
+	answer, err := r.wants(event.Ask{Kind: event.AskTool, Item: item.ID, Title: "Call " + t.Name, Tool: item.Tool})
+	if err != nil {
+		return err
+	}
+	said := provider.ReadToolAnswer(answer)
+	call := *item.Tool
+	call.Content, r.result = said.Content, ""
+	for _, c := range said.Content {
+		r.result += c.Text + c.URL
+	}
+	if item.Tool = &call; !said.OK {
+		item.State = event.StateFailed
+	}
+	r.em.Complete(item)
 	return nil
 }
 

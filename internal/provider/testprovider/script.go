@@ -111,8 +111,9 @@ func todos(arg string) []event.Todo {
 	return out
 }
 
-// addUsage reads "in=10 cached=5 cachewrite=1 out=7 reasoning=2" into u.
+// addUsage reads "in=10 cached=5 cachewrite=1 out=7 reasoning=2" into u, as one model call.
 func addUsage(u *thole.Usage, arg string) error {
+	before := u.Tokens()
 	for _, w := range strings.Fields(arg) {
 		key, value, _ := strings.Cut(w, "=")
 		n, err := strconv.ParseInt(value, 10, 64)
@@ -122,6 +123,8 @@ func addUsage(u *thole.Usage, arg string) error {
 		}
 		*field += n
 	}
+	u.Last = &thole.Tokens{Input: u.Input - before.Input, Output: u.Output - before.Output, Reasoning: u.Reasoning - before.Reasoning,
+		CacheRead: u.CacheRead - before.CacheRead, CacheWrite: u.CacheWrite - before.CacheWrite}
 	return nil
 }
 
