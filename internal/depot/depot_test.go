@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/workspace/manager"
 )
@@ -29,7 +30,7 @@ import (
 // is there again.
 func TestTheStoreGoesAwayAndComesBack(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
-	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(t.TempDir(), "home", store.FileName)})
+	db, err := storetest.OpenAt(ctx, sqldb.Config{Path: filepath.Join(t.TempDir(), "home", store.FileName)})
 	if err != nil {
 		t.Fatal(err)
 	}

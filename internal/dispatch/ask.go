@@ -45,12 +45,17 @@ func (d *Dispatcher) Ask(ctx context.Context, turn thole.TurnID, ask event.Ask) 
 	if w == nil {
 		return event.Answer{}, thole.Errorf(thole.CodeGone, "turn %s does not run any more", turn)
 	}
-	ask.Tool = &event.ToolCall{Server: AskServer, Name: "ask_user"}
 	sub, err := w.watch(ctx)
 	if err != nil {
 		return event.Answer{}, err
 	}
 	defer func() { sub.Close() }()
+	if ask.Kind == event.AskTool {
+		ask.Tool.Server, ask.Item = AskServer, w.callItem(ctx, sub, *ask.Tool)
+		defer w.withdraw(context.WithoutCancel(ctx), ask.ID)
+	} else {
+		ask.Tool = &event.ToolCall{Server: AskServer, Name: "ask_user"}
+	}
 	w.asking(ctx, ask.ID, 1)
 	defer w.asking(context.WithoutCancel(ctx), ask.ID, -1)
 	if err := w.record(ctx, ask); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/system"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/testkit/lab"
@@ -104,7 +105,7 @@ func openPipeline(dir string, at sqldb.Config, model string, change ...func(*dis
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(context.Background(), at)
+	db, err := storetest.OpenAt(context.Background(), at)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ type ExecutorWorkspace struct {
 
 // Config makes a Dispatcher.
 type Config struct {
-	Owner      string // this process, for people who look at the queue
+	Owner      string // this process, or its server, for people who look at the queue
 	Queue      queue.Store
 	Threads    thread.Service
 	Rows       executor.Rows
@@ -78,6 +78,10 @@ type Config struct {
 	// Alone: the home's lock proves that no other dispatcher is alive, so what one
 	// left behind is taken over at once and not when its leases run out.
 	Alone bool
+	// Engine is where Driver's executors are in a store that other servers have used, ""
+	// where none can. With it Owner is the server's id, and the home's lock proves that no
+	// earlier process of that id is alive.
+	Engine string
 
 	Scope        executor.Scope
 	Limits       queue.Limits
@@ -111,6 +115,7 @@ type Dispatcher struct {
 	waits   map[thole.TurnID]int     // how often each turn found the object store away
 	stop    context.CancelFunc       // ends claiming
 	stopped bool                     // nothing is begun any more
+	looked  time.Time                // when the queue last answered
 	wg      sync.WaitGroup
 
 	roomMu  sync.Mutex // guards what follows
@@ -166,6 +171,10 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	if d.cfg.Alone {
 		if _, err := d.cfg.Queue.Reap(ctx, true, math.MaxInt32); err != nil {
 			d.log.Warn("take over leases at start", "err", err) // they run out
+		}
+	} else if d.cfg.Engine != "" {
+		if _, err := d.cfg.Queue.Abandon(ctx, d.cfg.Owner); err != nil {
+			d.log.Warn("take over own leases at start", "err", err) // they run out
 		}
 	}
 	if err := d.reconcile(ctx); err != nil {
@@ -259,7 +268,7 @@ func (d *Dispatcher) claimLoop(intake context.Context) {
 const batch = 16
 
 func (d *Dispatcher) wanted(maintenance bool) queue.Claim {
-	return queue.Claim{Owner: d.cfg.Owner, Maintenance: maintenance, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits}
+	return queue.Claim{Owner: d.cfg.Owner, Maintenance: maintenance, Token: thole.NewID[string](d.cfg.Now()), Max: batch, Lease: d.cfg.Lease, Limits: d.cfg.Limits, Engine: d.cfg.Engine}
 }
 
 func (d *Dispatcher) claim(ctx context.Context, maintenance bool) {
@@ -270,7 +279,27 @@ func (d *Dispatcher) claim(ctx context.Context, maintenance bool) {
 		}
 		return
 	}
+	d.mu.Lock()
+	d.looked = d.cfg.Now()
+	d.mu.Unlock()
 	d.take(ctx, leases)
+}
+
+// lookLimit is how long the queue may not have answered before the dispatcher counts as
+// stuck. It is asked every second, by a process that may have to wait for the disk.
+const lookLimit = 15 * time.Second
+
+// Alive is nil while the dispatcher looks for turns and its queue answers.
+func (d *Dispatcher) Alive() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch since := d.cfg.Now().Sub(d.looked); {
+	case d.stop == nil || d.stopped:
+		return thole.Errorf(thole.CodeUnavailable, "no turns are begun")
+	case since > lookLimit:
+		return thole.Errorf(thole.CodeUnavailable, "the queue of turns has not answered for %s", since.Round(time.Second))
+	}
+	return nil
 }
 
 // take begins what was leased. With a turn's start it is called while the thread is

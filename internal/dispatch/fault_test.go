@@ -10,7 +10,7 @@ import (
 	"github.com/tholehq/thole/internal/dispatch/dispatchtest"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/sqldb"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/fault"
 )
 
@@ -19,7 +19,7 @@ import (
 func TestAPortFailsOnce(t *testing.T) {
 	t.Parallel()
 	scenario := func(t *testing.T, p *fault.Plan) {
-		db, err := store.Open(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
+		db, err := storetest.OpenAt(t.Context(), sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/wire"
 	"github.com/tholehq/thole/internal/measure"
+	"github.com/tholehq/thole/internal/thread"
 )
 
 // follow brings a run's events into the thread and the thread's wishes to the
@@ -123,6 +124,7 @@ type pump struct {
 	again   int // how often the turn was taken up again
 	cursor  uint64
 	ended   bool
+	over    bool // the thread has ended the turn: the run, which is canceled, is only seen out
 	parked  bool
 	waiting int
 	touched time.Time
@@ -135,6 +137,11 @@ type pump struct {
 // apply stores a batch, then acknowledges it: a crash in between reads it again,
 // and the thread drops what it knows by its id.
 func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
+	if p.over {
+		p.ended = slices.ContainsFunc(batch, func(ev wire.LogEvent) bool { return ev.Event.Kind == event.TurnEnded })
+		p.cursor = batch[len(batch)-1].Cursor
+		return nil
+	}
 	events := make([]event.Event, len(batch))
 	waiting := p.waiting
 	for i, ev := range batch {
@@ -178,6 +185,10 @@ func (p *pump) apply(ctx context.Context, batch []wire.LogEvent) error {
 		p.first(ctx, p.place.row.ID)
 	}
 	err := p.step(ctx, measure.Apply, func(ctx context.Context) error { return p.cfg.Threads.Apply(ctx, p.ref(p.place.row.ID), events) })
+	if errors.Is(err, thread.ErrOver) { // it was stopped before the thread heard of its run
+		p.over, p.parked = true, false
+		return p.apply(ctx, batch)
+	}
 	if err != nil {
 		p.ended = false
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -66,6 +67,9 @@ func (d *Dispatcher) Recover(ctx context.Context, _ fold.Thread, turn fold.Turn)
 // watched no more.
 func (w *worker) forward(ctx context.Context, p *place, run wire.Run, sub *thread.Subscription) error {
 	f := &forwarder{worker: w, place: p, run: run.ID, timers: map[thole.AskID]*time.Timer{}, due: make(chan func())}
+	ctx, cancel := context.WithCancel(ctx)
+	defer f.calls.Wait()
+	defer cancel()
 	defer f.stopTimers()
 	defer func() { sub.Close() }()
 	// What the run asks from now on is recorded while we watch.
@@ -188,7 +192,20 @@ type forwarder struct {
 	pendingSteers []event.Message // steers that the agent has not got, oldest first
 	again         *time.Timer     // sends them
 
-	due chan func() // what timers ask for; forward does it, so that nothing outlives it
+	due   chan func()    // what timers and calls ask for; forward does it, so that nothing outlives it
+	calls sync.WaitGroup // those that may wait for the agent
+}
+
+// aside makes a call that may wait for the agent, and then goes on in forward: an
+// interrupt must not wait for a message that an agent does not take.
+func (f *forwarder) aside(ctx context.Context, call func() error, then func(error)) {
+	f.calls.Go(func() {
+		err := call()
+		select {
+		case f.due <- func() { then(err) }:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // later does something after d, unless the follow is over by then.
@@ -271,8 +288,8 @@ func (f *forwarder) event(ctx context.Context, ev event.Event) {
 
 // steer gives the agent a message, after those before it.
 func (f *forwarder) steer(ctx context.Context, m event.Message) {
-	if slices.ContainsFunc(f.pendingSteers, func(have event.Message) bool { return have.ID == m.ID }) {
-		return // read in the record once more
+	if m.Waits || slices.ContainsFunc(f.pendingSteers, func(have event.Message) bool { return have.ID == m.ID }) {
+		return // not for this turn, or read in the record once more
 	}
 	if f.pendingSteers = append(f.pendingSteers, m); len(f.pendingSteers) == 1 {
 		f.sendSteers(ctx)
@@ -282,28 +299,40 @@ func (f *forwarder) steer(ctx context.Context, m event.Message) {
 // steerRetry is the delay before a rejected steer is sent again.
 const steerRetry = 100 * time.Millisecond
 
-// sendSteers sends the pending steers. An agent that is still starting, or between
-// two things, is asked again; a steer it never takes goes back to the queue when
-// the turn ends.
+// sendSteers sends the pending steers, one after the other. An agent that is still
+// starting, or between two things, is asked again; a steer it never takes goes back to
+// the queue when the turn ends.
 func (f *forwarder) sendSteers(ctx context.Context) {
-	for len(f.pendingSteers) > 0 {
-		m := f.pendingSteers[0]
+	if len(f.pendingSteers) == 0 {
+		return
+	}
+	m := f.pendingSteers[0]
+	f.aside(ctx, func() error {
 		_, err := f.place.client.Steer(ctx, wire.SteerRequest{Run: f.run, ID: m.ID, Input: m.Input, ClientID: m.ClientID})
+		return err
+	}, func(err error) {
 		if code := thole.CodeOf(err); (code == thole.CodeConflict || code == thole.CodeUnavailable) && ctx.Err() == nil {
 			f.again = f.later(ctx, steerRetry, func() { f.sendSteers(ctx) })
 			return
 		}
 		f.tolerate("steer", err)
 		f.pendingSteers = f.pendingSteers[1:]
-	}
+		f.sendSteers(ctx)
+	})
 }
 
 // answer brings the run an answer with its receipt: the event that recorded it. By
 // that the thread knows it again, and distinguishes it from one that the agent gave itself.
 func (f *forwarder) answer(ctx context.Context, id thole.AskID, a event.Answer, receipt thole.EventID) {
-	f.retryUntilSent(ctx, "answer", func() error {
+	f.aside(ctx, func() error {
 		_, err := f.place.client.Reply(ctx, wire.ReplyRequest{Run: f.run, Ask: id, Answer: a, Receipted: wire.Receipted{Receipt: receipt}})
 		return err
+	}, func(err error) {
+		if thole.CodeOf(err) == thole.CodeUnavailable && ctx.Err() == nil {
+			f.later(ctx, steerRetry, func() { f.answer(ctx, id, a, receipt) })
+			return
+		}
+		f.tolerate("answer", err)
 	})
 }
 
@@ -345,6 +374,9 @@ func (f *forwarder) sendCancel(ctx context.Context, kill bool) error {
 // parkLater gives an ask some time to be answered while the agent waits, and then
 // parks the turn, if the provider can take the answer up later.
 func (f *forwarder) parkLater(ctx context.Context, ask event.Ask) {
+	if ask.Kind == event.AskTool {
+		return // gone with its agent
+	}
 	if f.timers[ask.ID] == nil && f.own.has(ask.ID) { // the CLI knows nothing of it
 		f.timers[ask.ID] = f.later(ctx, f.cfg.ParkAfter, func() { f.parkOwn(ctx, ask.ID) })
 		return

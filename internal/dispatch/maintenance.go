@@ -237,8 +237,8 @@ func (w *worker) ready(ctx context.Context, th fold.Thread) error {
 // is kept for nobody.
 const maxLooks = 3
 
-// attended reports whether a user has a terminal open in an executor, or a job runs
-// there, and notes that as its activity. An error says that nobody knows.
+// attended reports whether a user has a terminal open in an executor, or a command or a job
+// runs there, and notes that as its activity. An error says that nobody knows.
 func (d *Dispatcher) attended(ctx context.Context, row executor.Row) (bool, error) {
 	if row.State != executor.RowRunning {
 		return false, nil
@@ -252,7 +252,7 @@ func (d *Dispatcher) attended(ctx context.Context, row executor.Row) (bool, erro
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	status, err := client.Status(ctx)
-	if err != nil || status.Terminals == 0 && status.JobsRunning == 0 {
+	if err != nil || status.Terminals == 0 && status.JobsRunning == 0 && status.Commands == 0 {
 		return false, err
 	}
 	return true, d.cfg.Rows.Touch(ctx, row.ID)

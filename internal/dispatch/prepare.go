@@ -164,7 +164,7 @@ func (w *worker) recall(id thole.ThreadID) (*place, bool) {
 }
 
 func (w *worker) remember(p *place, t fold.Turn) {
-	if command, _ := thole.TurnCommandOf(t.Input); command == "" {
+	if command, _ := thole.TurnCommandOf(t.Input); command.AgentReads() {
 		p.spoken = t.Number
 	}
 	w.mu.Lock()
@@ -209,6 +209,11 @@ func (w *worker) prepare(ctx context.Context, th fold.Thread, t fold.Turn) (*pla
 	}
 	if err := w.still(row); err != nil {
 		return nil, err
+	}
+	if !row.Restored {
+		if err := w.sayGivenUp(ctx, row, t); err != nil {
+			return nil, err
+		}
 	}
 	p := &place{row: row}
 	cold := row.State != executor.RowRunning || !row.Restored

@@ -111,6 +111,12 @@ func (w *worker) runOnce(ctx context.Context, th fold.Thread, t fold.Turn) error
 	if command, turn := thole.TurnCommandOf(t.Input); command == thole.TurnCommandUndo {
 		return w.undo(ctx, th, t, turn)
 	}
+	if th.Titles() {
+		return w.title(ctx, t)
+	}
+	if t.Phase == thole.PhaseWaitingHuman {
+		w.withdraw(ctx) // calls of tools that waited in another process
+	}
 	req, err := w.request(ctx, th, t, runID(t))
 	if err != nil {
 		return err
@@ -145,14 +151,21 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 	s.Network = th.Settings.Network // as it is now, not as it was when the turn was sent
 	w.network = s.Network
 	req := wire.RunRequest{
-		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Settings: s},
+		Turn: provider.Turn{ID: id, Input: t.Input, ClientID: t.ClientID, Settings: s, Schema: t.Schema},
 		For:  t.ID, Thread: th.ID, Provider: s.Provider,
-		Session: wire.SessionSettings{Resume: th.NativeID, Settings: s},
+		Session: wire.SessionSettings{Resume: th.NativeID, Tools: th.Tools, Settings: s},
 	}
 	if th.NativeID == "" && th.Origin != "" {
 		req.Session.Resume, req.Session.Fork = th.Origin, true
 	}
-	if command, _ := thole.TurnCommandOf(t.Input); command != "" {
+	input := t.Input
+	switch command, objective := thole.TurnCommandOf(input); command {
+	case thole.TurnCommandReview:
+		input = thole.Text(thole.ReviewPrompt(input))
+	case thole.TurnCommandGoal:
+		input = thole.Text(goalPrompt(objective, th.Goal))
+	}
+	if command, _ := thole.TurnCommandOf(input); command != "" {
 		return req, w.turnCommand(ctx, command, th, t, &req)
 	}
 	var err error
@@ -174,7 +187,7 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 		}
 	}
 	heard, err := w.heard(ctx, th, t)
-	req.Turn.Input = append(heard, t.Input...)
+	req.Turn.Input = append(heard, input...)
 	return req, err
 }
 

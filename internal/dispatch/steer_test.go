@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
 	"github.com/tholehq/thole/internal/executor/local"
@@ -83,5 +85,47 @@ func TestSteersPileUp(t *testing.T) {
 	}
 	if said := r.said(id, turn); said != want {
 		t.Errorf("said %q, want %q", said, want)
+	}
+}
+
+// An agent that takes neither a message nor an answer is interrupted all the same, and
+// at once: it waits for nothing that the agent does not take.
+func TestInterruptOvertakesASteer(t *testing.T) {
+	t.Parallel()
+	held := make(chan string, 4)
+	_, through := front(t, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if r.URL.Path == "/steer" || r.URL.Path == "/human-loop/reply" {
+			_, _ = io.Copy(io.Discard, r.Body) // or the end of the client is not seen
+			held <- r.URL.Path
+			<-r.Context().Done()
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	r := newWorld(t).rig(t, storetest.SQLite(t), through)
+	id := r.thread()
+	turn := r.start(id, "sim: ask Go on? | yes ;; wait 10m")
+	waitFor(t, func() bool {
+		asks, err := r.Asks(context.Background(), me, id, true)
+		return err == nil && len(asks) == 1
+	})
+	if _, err := r.Steer(context.Background(), me, thread.Steer{Thread: id, Expected: turn, Input: thole.Text("sim: say never heard")}); err != nil {
+		t.Fatal(err)
+	}
+	asks, err := r.Asks(context.Background(), me, id, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Answer(context.Background(), me, id, asks[0].Ask.ID, event.Answer{Answers: map[string][]string{asks[0].Ask.Questions[0].ID: {"yes"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		<-held
+	}
+	if err := r.Interrupt(context.Background(), me, id, turn); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.settled(id, turn); got.Outcome != thole.OutcomeInterrupted {
+		t.Fatalf("%+v", got)
 	}
 }

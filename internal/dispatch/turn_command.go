@@ -60,7 +60,7 @@ func (w *worker) heard(ctx context.Context, th fold.Thread, t fold.Turn) ([]thol
 		}
 		for _, b := range page.Items {
 			command, line := thole.TurnCommandOf(b.Input)
-			if b.Number < t.Number && command == "" {
+			if b.Number < t.Number && command.AgentReads() {
 				seen = maxHeard
 				break
 			}

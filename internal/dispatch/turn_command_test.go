@@ -86,12 +86,12 @@ func TestALostSetupIsRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planned, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: th.ID, Input: thole.Text("sim: say planned"), Settings: &event.Settings{Profile: thole.ProfilePlan}, Once: true})
+	planned, err := r.StartTurn(context.Background(), me, thread.StartTurn{Thread: th.ID, Input: thole.Text("sim: say planned"), Once: &event.Settings{Profile: thole.ProfilePlan}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.settled(th.ID, planned.ID)
-	r.settled(th.ID, r.turnCommand(th.ID, thole.Shell("mkdir .thole && echo 'echo set up >> times; echo begun; test -e again || { touch again; sleep 600; }; exit 4' > .thole/setup")))
+	r.settled(th.ID, r.turnCommand(th.ID, thole.Shell("mkdir .thole && echo 'echo set up >> times; test -e again && exit 4; touch again; echo begun; sleep 600' > .thole/setup")))
 	turn := r.start(th.ID, "sim: run cat times ;; say heard: %user%")
 	r.until(th.ID, func(e event.Event) bool { return strings.Contains(e.Data.Delta, "begun") })
 	row, err := r.db.Executors().OfThread(context.Background(), th.ID)
@@ -104,7 +104,7 @@ func TestALostSetupIsRepeated(t *testing.T) {
 	if got := r.settled(th.ID, turn); got.Outcome != thole.OutcomeCompleted {
 		t.Fatalf("%+v", got)
 	}
-	if said := r.said(th.ID, turn); !strings.Contains(said, "set up\nset up\n") || !strings.Contains(said, "heard: ") || !strings.Contains(said, "which failed") || strings.Contains(said, "restarted") {
+	if said := r.said(th.ID, turn); !strings.Contains(said, "set up\nset up\n") || !strings.Contains(said, "heard: ") || !strings.Contains(said, "which failed:") || !strings.Contains(said, "\n(exit code 4)\n") || strings.Contains(said, "restarted") {
 		t.Errorf("%q", said)
 	}
 }

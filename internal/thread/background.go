@@ -157,6 +157,7 @@ const sweepBatch = 100
 // may overlap and repeat.
 func (m *Machine) Sweep(ctx context.Context) error {
 	now := m.now()
+	m.dismiss(ctx)
 	due, err := m.store.Due(ctx, now, sweepBatch)
 	if err != nil {
 		return failed("find overdue asks", err)

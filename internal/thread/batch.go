@@ -14,6 +14,9 @@ type Batch struct {
 	// Before is the thread as it was before the first event. It is nil for batches
 	// read from the log, whose reader resumed after a cursor, and for those of Watch.
 	Before *fold.State
+	// Revision orders what this process publishes of all threads. A snapshot has seen
+	// what was published of its thread up to its own. 0 for batches read from the log.
+	Revision uint64
 
 	mu      sync.Mutex // guards encoded
 	encoded map[any]any
@@ -51,5 +54,5 @@ func (b *Batch) withoutDeltas() *Batch {
 			kept = append(kept, e)
 		}
 	}
-	return &Batch{Events: kept, Before: b.Before}
+	return &Batch{Events: kept, Before: b.Before, Revision: b.Revision}
 }

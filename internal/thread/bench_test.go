@@ -1,6 +1,7 @@
 package thread_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -24,12 +25,20 @@ type bench struct {
 	n   int
 	// spent is what the machine reported of turns that are done.
 	spent []thole.TurnTime
+	// admit refuses turns; nil: nothing does.
+	admit func() error
 }
 
 func newBench(t *testing.T, db *store.DB, policies thread.Policies) *bench {
 	b := &bench{t: t, now: time.UnixMilli(1_700_000_000_000).UTC()}
 	m, err := thread.New(thread.Config{
 		Store: threadtest.Unfenced{Store: db.Threads()}, Now: func() time.Time { return b.now }, Policies: policies,
+		Admit: func(context.Context, thole.Owner, thole.ThreadID) error {
+			if b.admit == nil {
+				return nil
+			}
+			return b.admit()
+		},
 		Spent: func(t thole.TurnTime) { b.spent = append(b.spent, t) },
 	})
 	if err != nil {
@@ -59,13 +68,18 @@ func (b *bench) turn(id thole.ThreadID, text string) (fold.Turn, func(...event.E
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return turn, func(events ...event.Event) {
+	return turn, b.report(id, turn.ID)
+}
+
+// report returns a function that reports about a turn.
+func (b *bench) report(id thole.ThreadID, turn thole.TurnID) func(...event.Event) {
+	return func(events ...event.Event) {
 		b.t.Helper()
 		for i := range events {
 			b.n++
 			events[i].ID = thole.EventID(fmt.Sprint("e", b.n))
 		}
-		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn.ID}, events); err != nil {
+		if err := b.Apply(bg, thread.TurnRef{Thread: id, Turn: turn}, events); err != nil {
 			b.t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/thread/threadtest"
@@ -23,7 +24,7 @@ const (
 )
 
 func openCrash(dir string, hook sqldb.Hook) (*store.DB, *thread.Machine, error) {
-	db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
+	db, err := storetest.OpenAt(bg, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,6 +86,8 @@ func crashWork(w *crash.Work) error {
 		{ID: "e4", Kind: event.UsageUpdated, Data: event.Data{Usage: &thole.Usage{Input: 7}}},
 		{ID: "e5", Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeInterrupted}},
 	}))
+	over, err := m.Turn(bg, me, crashed, first.ID)
+	steps = append(steps, err, m.SetPhase(bg, ref, over.Outcome.Phase(), "")) // its files are saved: a fork waits for that
 	th, err := m.Get(bg, me, crashed)
 	steps = append(steps, err)
 	if th.Open != "" {
@@ -101,6 +104,14 @@ func crashWork(w *crash.Work) error {
 	do("named", err)
 	_, err = m.Fork(bg, me, crashed, thread.Fork{ID: forked})
 	do("forked", err)
+	_, err = m.SetGoal(bg, me, doomed, thread.SetGoal{Objective: new("reach it")})
+	do("goal doomed", err)
+	if th, err = m.Get(bg, me, doomed); err == nil {
+		_, err = m.ReportGoal(bg, me, doomed, th.Open, event.GoalBlocked, "a key")
+	}
+	do("reported doomed", err)
+	_, err = m.ClearGoal(bg, me, doomed)
+	do("cleared doomed", err)
 	_, err = m.Compact(bg, me, doomed, 1)
 	do("compacted", err)
 	do("deleted doomed", m.Delete(bg, me, doomed))
@@ -181,6 +192,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 			case "swept":
 				if r.settled["a1"] != 1 {
 					t.Fatal("the overdue ask is not settled")
+				}
+			case "goal": // with its one turn, in the same transaction
+				if th, err := m.Get(bg, me, doomed); err == nil && !has("cleared doomed") && !strings.Contains(killed, "thread.clear_goal") && (th.Goal == nil || th.Turns != 1) {
+					t.Fatalf("the goal is %+v with %d turns", th.Goal, th.Turns)
 				}
 			case "deleted":
 				if _, err := m.Get(bg, me, doomed); thole.CodeOf(err) != thole.CodeNotFound {

@@ -16,9 +16,22 @@ const (
 )
 
 // CursorAt is the cursor of a list of items or turns that continues after
-// position n: an item's sequence number or a turn's number. Descending lists
+// position n: an item's sequence number or a turn's number. Descending lists of turns
 // that begin with CursorAt(N+1) show what a snapshot at N contains.
 func CursorAt(n uint64) string { return encodeCursor(strconv.FormatUint(n, 10)) }
+
+// ItemsCursor is the cursor of a descending list of the items that a snapshot has
+// complete. Those in flight are left out of all its pages, even when they complete
+// meanwhile: their reader follows them from the snapshot on.
+func (s *Snapshot) ItemsCursor() string {
+	at := strconv.FormatUint(s.Seq+1, 10)
+	for _, r := range s.Fold.Items {
+		if r.Open {
+			at += exceptMark + strconv.FormatUint(r.Seq, 10)
+		}
+	}
+	return encodeCursor(at)
+}
 
 func encodeCursor(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
@@ -35,8 +48,26 @@ func errCursor(c string) error {
 }
 
 // A cursor that looks back carries this mark: it walks against the list's own
-// direction.
-const backMark = "<"
+// direction. Before each position that a list leaves out there is the other one.
+const (
+	backMark   = "<"
+	exceptMark = "!"
+)
+
+// excepted are the positions that a cursor leaves out, as they are written in it.
+func excepted(cursor string) string {
+	s, _ := decodeCursor(cursor)
+	_, except, found := strings.Cut(s, exceptMark)
+	if !found {
+		return ""
+	}
+	return exceptMark + except
+}
+
+// leftOut reports whether excepted has a position.
+func leftOut(excepted string, n uint64) bool {
+	return excepted != "" && strings.Contains(excepted+exceptMark, exceptMark+strconv.FormatUint(n, 10)+exceptMark)
+}
 
 func rangeOf(p PageParams) (q RangeQuery, back bool, err error) {
 	q = RangeQuery{Desc: p.Desc, Limit: pageLimit(p.Limit) + 1}
@@ -47,6 +78,7 @@ func rangeOf(p PageParams) (q RangeQuery, back bool, err error) {
 	if err != nil {
 		return q, false, err
 	}
+	s, _, _ = strings.Cut(s, exceptMark)
 	s, back = strings.CutPrefix(s, backMark)
 	if q.After, err = strconv.ParseUint(s, 10, 63); err != nil {
 		return q, false, errCursor(p.Cursor)
@@ -104,26 +136,33 @@ func paged[T any](rows []T, limit int, p PageParams, back bool, at func(T) strin
 	return page
 }
 
+// pinMark is before the key of a pinned thread.
+const pinMark = "p"
+
 func threadKey(created bool) func(fold.Thread) string {
 	return func(t fold.Thread) string {
-		when := t.Updated
+		when, mark := t.Updated, ""
 		if created {
 			when = t.Created
 		}
-		return strconv.FormatInt(thole.Millis(when), 10) + "/" + string(t.ID)
+		if t.Pinned {
+			mark = pinMark
+		}
+		return mark + strconv.FormatInt(thole.Millis(when), 10) + "/" + string(t.ID)
 	}
 }
 
-func parseThreadKey(c string) (when time.Time, id thole.ThreadID, back bool, err error) {
+func parseThreadKey(c string) (when time.Time, id thole.ThreadID, pinned, back bool, err error) {
 	s, err := decodeCursor(c)
 	if err != nil {
-		return time.Time{}, "", false, err
+		return time.Time{}, "", false, false, err
 	}
 	s, back = strings.CutPrefix(s, backMark)
+	s, pinned = strings.CutPrefix(s, pinMark)
 	ms, rest, ok := strings.Cut(s, "/")
 	n, perr := strconv.ParseInt(ms, 10, 64)
 	if !ok || perr != nil || n <= 0 || !thole.ValidUUID(rest) {
-		return time.Time{}, "", false, errCursor(c)
+		return time.Time{}, "", false, false, errCursor(c)
 	}
-	return thole.FromMillis(n), thole.ThreadID(rest), back, nil
+	return thole.FromMillis(n), thole.ThreadID(rest), pinned, back, nil
 }

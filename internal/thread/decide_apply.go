@@ -144,6 +144,7 @@ func (w *writer) item(turn thole.TurnID, e event.Event) {
 	switch {
 	case kind == event.ItemCompleted:
 		if i >= 0 {
+			w.keepOutput(turn, item)
 			item = w.flights.fill(item)
 		}
 		if item.Stamp.Started.IsZero() && i >= 0 {

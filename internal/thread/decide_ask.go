@@ -102,6 +102,9 @@ func checkAnswer(ask event.Ask, a event.Answer) error {
 	if n := sizeOf(a); n > maxAnswer {
 		return bad("it has %d bytes; at most %d are taken", n, maxAnswer)
 	}
+	if len(a.Input) > 0 && len(ask.Input) == 0 {
+		return bad("its input cannot be replaced")
+	}
 	negative := a.Decision == event.DecisionDeny || a.Decision == event.DecisionCancel
 	if ask.Kind.Approval() {
 		if a.Decision == "" {
@@ -125,7 +128,7 @@ func checkAnswer(ask event.Ask, a event.Answer) error {
 				return bad("there is no question %q", id)
 			}
 		}
-	case event.AskTool, event.AskElicitation, event.AskAuth:
+	case event.AskTool, event.AskElicitation:
 		if len(a.Result) == 0 && a.Decision == "" {
 			return bad("a result is needed")
 		}

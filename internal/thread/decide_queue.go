@@ -20,6 +20,7 @@ func (w *writer) drain() {
 	if w.err == nil && w.s.Open == nil && len(w.s.Queue) > 0 && !w.s.Row.Paused && !th.Archived && w.admitted(w.s.Queue[0].Input) == nil {
 		_, _ = w.startQueued(w.s.Queue[0].ID) // keeps its error in w
 	}
+	w.pursue()
 }
 
 func (w *writer) enqueue(p Enqueue) (event.Message, error) {
@@ -31,11 +32,8 @@ func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 			return event.Message{}, err
 		}
 	}
-	m := event.Message{
-		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
-		Actor: w.actor, Created: w.now,
-	}
-	w.add(event.QueueAdded, "", event.Data{Message: &m})
+	m := w.message(p.ID, p.Thread, p.Input, p.ClientID)
+	w.append(event.Event{ID: thole.EventID(p.ID), Kind: event.QueueAdded, Actor: w.actor, Data: event.Data{Message: &m}})
 	switch {
 	case !p.Start:
 	case p.Command && w.s.Open == nil:
@@ -49,7 +47,8 @@ func (w *writer) enqueue(p Enqueue) (event.Message, error) {
 }
 
 // startQueued takes a message out of the queue and begins a turn with it, in
-// the name of its author.
+// the name of its author. The turn has the message's id: who asks again to start it
+// finds it.
 func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	if w.s.Open != nil {
 		return "", errBusy(w.s)
@@ -67,7 +66,7 @@ func (w *writer) startQueued(id thole.MessageID) (thole.TurnID, error) {
 	w.add(event.QueueRemoved, "", event.Data{MessageID: m.ID})
 	starter := w.actor
 	w.actor = m.Actor
-	turn, err := w.startTurn(StartTurn{Thread: m.Thread, Input: m.Input, ClientID: m.ClientID})
+	turn, err := w.startTurn(StartTurn{ID: thole.TurnID(m.ID), Thread: m.Thread, Input: m.Input, ClientID: m.ClientID})
 	w.actor = starter
 	return turn, err
 }

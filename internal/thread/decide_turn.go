@@ -3,6 +3,7 @@ package thread
 import (
 	"context"
 	"maps"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -21,21 +22,26 @@ func (w *writer) startTurn(p StartTurn) (thole.TurnID, error) {
 	if err := w.admitted(p.Input); err != nil {
 		return "", err
 	}
-	effective, err := settle(w.s.Row.Thread, merge(w.s.Row.Thread.Settings, p.Settings))
+	sticky, err := Settled(w.s.Row.Thread, p.Settings)
 	if err != nil {
 		return "", err
 	}
-	if p.Settings != nil && !p.Once {
-		w.settings(effective)
+	effective, err := settle(w.s.Row.Thread, merge(sticky, p.Once))
+	if err != nil {
+		return "", err
 	}
+	w.settings(sticky)
 	id := p.ID
 	if id == "" {
 		id = thole.TurnID(w.newID(w.now))
 	}
 	w.trace = p.Trace
-	w.add(event.TurnStarted, id, event.Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency})
-	if command, _ := thole.TurnCommandOf(p.Input); command == "" {
+	w.add(event.TurnStarted, id, event.Data{Input: p.Input, ClientID: p.ClientID, Settings: &effective, Idempotency: p.Idempotency, Schema: p.Schema})
+	switch command, what := thole.TurnCommandOf(p.Input); command {
+	case "":
 		w.userMessage(id, p.Input, p.ClientID, "")
+	case thole.TurnCommandReview:
+		w.review(event.ReviewEntered, what)
 	}
 	w.call(func(r Runner) { r.Wake(w.s.Row.Thread.ID, id) })
 	return id, w.err
@@ -58,6 +64,25 @@ func (w *writer) userMessage(turn thole.TurnID, input []thole.Input, clientID st
 	w.add(event.ItemCompleted, turn, event.Data{Item: &item, MessageID: steer})
 }
 
+// review adds the beginning or the end of a review.
+func (w *writer) review(mark, text string) {
+	item := event.Item{
+		ID: thole.ItemID(w.newID(w.now)), Kind: event.ItemSystem, State: event.StateCompleted, Review: mark, Text: text,
+		Stamp: thole.Stamp{Started: w.now, Ended: w.now},
+	}
+	w.add(event.ItemCompleted, w.s.OpenID(), event.Data{Item: &item})
+}
+
+// found is what the open turn's agent said last.
+func (w *writer) found() string {
+	for i := len(w.s.Items) - 1; i >= 0; i-- {
+		if it := w.s.Items[i].Item; it.Kind == event.ItemMessage && it.Parent == "" {
+			return it.Text
+		}
+	}
+	return ""
+}
+
 func (w *writer) settings(s event.Settings) {
 	if !equal(s, w.s.Row.Thread.Settings) {
 		w.add(event.ThreadUpdated, "", event.Data{Settings: &s})
@@ -71,24 +96,33 @@ func (w *writer) steer(p Steer) error {
 	if err := w.expect(p.Expected, "steer"); err != nil {
 		return err
 	}
-	if err := steerable(w.s.Open.Input, p.Input); err != nil {
-		return err
+	if !p.Waits {
+		if err := steerable(w.s.Open.Input, p.Input); err != nil {
+			return err
+		}
 	}
 	if len(w.s.Open.Steers) >= maxQueue {
 		return thole.Errorf(thole.CodeOverloaded, "%d messages wait for the running turn already", maxQueue)
 	}
-	m := event.Message{
-		ID: thole.MessageID(w.newID(w.now)), Thread: p.Thread, Input: p.Input, ClientID: p.ClientID,
-		Actor: w.actor, Created: w.now,
-	}
-	w.steerMessage(m)
+	m := w.message(p.ID, p.Thread, p.Input, p.ClientID)
+	m.Waits, m.Back = p.Waits, p.Back
+	w.append(event.Event{ID: thole.EventID(p.ID), Kind: event.TurnSteered, Turn: w.s.OpenID(), Actor: w.actor, Data: event.Data{Message: &m}})
 	return w.err
+}
+
+// message makes a message of this writer's actor; one that a caller named keeps the name,
+// which is also its event's.
+func (w *writer) message(id thole.MessageID, thread thole.ThreadID, input []thole.Input, client string) event.Message {
+	if id == "" {
+		id = thole.MessageID(w.newID(w.now))
+	}
+	return event.Message{ID: id, Thread: thread, Input: input, ClientID: client, Actor: w.actor, Created: w.now}
 }
 
 // steerable refuses to mix command turns with messages.
 func steerable(inputs ...[]thole.Input) error {
 	for _, in := range inputs {
-		if command, _ := thole.TurnCommandOf(in); command != "" {
+		if command, _ := thole.TurnCommandOf(in); command != "" && command != thole.TurnCommandGoal {
 			return thole.Errorf(thole.CodeUnsupported, "cannot steer a %s turn", command).WithHint("queue the message instead")
 		}
 	}
@@ -131,12 +165,21 @@ func (w *writer) interrupt(why *thole.TurnError) {
 
 // endTurn gives the open turn its outcome, closing first what is still open in
 // it: partial text is kept, pending asks are canceled, messages that the agent
-// did not take in return to the queue. Then the queue's head starts.
+// did not take in return to the queue or to who sent them. Then the queue's head starts, or
+// the next turn for the thread's goal. A message that was sent to a command starts also when
+// the command was stopped: no agent has been.
 func (w *writer) endTurn(o thole.Outcome, why *thole.TurnError) {
 	t := w.s.Open
 	w.cancelAsks()
 	w.closeItems()
-	left := w.s.Open.Steers
+	command, _ := thole.TurnCommandOf(t.Input)
+	if command == thole.TurnCommandReview {
+		w.review(event.ReviewExited, w.found())
+	}
+	left := slices.Clone(w.s.Open.Steers)
+	if o == thole.OutcomeInterrupted && t.Interrupted {
+		left = slices.DeleteFunc(left, func(m event.Message) bool { return m.Back })
+	}
 	if t.Stop != nil && o != thole.OutcomeCompleted {
 		o, why = thole.OutcomeFailed, t.Stop
 	}
@@ -144,10 +187,15 @@ func (w *writer) endTurn(o thole.Outcome, why *thole.TurnError) {
 		why = w.s.Open.Error
 	}
 	usage := w.s.Open.Usage
+	w.settleGoal(o, why)
 	w.append(event.Event{ID: w.endID, Kind: event.TurnEnded, Turn: t.ID, Actor: w.actor, Data: event.Data{Outcome: o, Error: why, Usage: &usage}})
 	w.endID = ""
 	for i := len(left) - 1; i >= 0; i-- {
+		left[i].Waits, left[i].Back = false, false
 		w.add(event.QueueAdded, "", event.Data{Message: &left[i], Front: true})
+	}
+	if len(left) > 0 && !command.AgentRuns() && w.err == nil {
+		_, _ = w.startQueued(left[0].ID) // one that may not start stays in the queue
 	}
 	w.drain()
 }
@@ -198,7 +246,8 @@ func errBusy(s *fold.State) error {
 		WithHint("steer the turn, queue the message, or wait until it ends")
 }
 
-// merge lays over settings what is not zero.
+// merge lays over settings what is not zero. Model and effort go back to the provider's own
+// with event.OwnChoice.
 func merge(base event.Settings, over *event.Settings) event.Settings {
 	if over == nil {
 		return base
@@ -211,6 +260,11 @@ func merge(base event.Settings, over *event.Settings) event.Settings {
 	set(&base.Provider, over.Provider)
 	set(&base.Model, over.Model)
 	set(&base.Effort, over.Effort)
+	for _, word := range []*string{&base.Model, &base.Effort} {
+		if *word == event.OwnChoice {
+			*word = ""
+		}
+	}
 	set((*string)(&base.Profile), string(over.Profile))
 	set(&base.Dir, over.Dir)
 	set(&base.Instructions, over.Instructions)
@@ -226,6 +280,12 @@ func merge(base event.Settings, over *event.Settings) event.Settings {
 		base.Options = options
 	}
 	return base
+}
+
+// Settled are a thread's settings with a change of them, nil for none, or why it cannot
+// have them.
+func Settled(t fold.Thread, change *event.Settings) (event.Settings, error) {
+	return settle(t, merge(t.Settings, change))
 }
 
 // settle checks new settings of a thread. Its agent's own session holds what was

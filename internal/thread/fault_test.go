@@ -13,7 +13,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/sqldb"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/fault"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/thread/threadtest"
@@ -24,7 +24,7 @@ import (
 // that reads the store again believes.
 func TestStoreFailsAtEveryCall(t *testing.T) {
 	fault.Enumerate(t, func(t *testing.T, p *fault.Plan) {
-		db, err := store.Open(bg, sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
+		db, err := storetest.OpenAt(bg, sqldb.Config{Path: filepath.Join(t.TempDir(), "thole.db")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,6 +118,7 @@ func seen(t *testing.T, m *thread.Machine) thread.Snapshot {
 	}
 	defer sub.Close()
 	s := sub.Snapshot
+	s.Revision = 0 // of this process alone
 	s.Taken = s.Thread.Updated
 	return s
 }

@@ -10,7 +10,8 @@ import (
 
 // maxFlight bounds the kept text of one stream of one item in flight. Deltas
 // beyond it still reach subscribers; a joiner sees the beginning, and everybody
-// the provider's own text when the item completes.
+// the provider's own text when the item completes. Of a command whose item has only
+// the ends of its output, what was kept here stays readable (Service.Output).
 const maxFlight = 1 << 20
 
 type flightKey struct {
@@ -132,7 +133,7 @@ func (p *flightPlan) fill(item event.Item) event.Item {
 	}
 	item.Text = get(event.StreamText, item.Text)
 	item.Summary = get(event.StreamSummary, item.Summary)
-	if item.Command != nil {
+	if item.Command != nil && item.Command.OutputDropped == 0 { // else the provider cut it itself
 		c := *item.Command
 		if text, dropped := p.text(flightKey{item.ID, event.StreamOutput}); len(text) > len(c.Output) {
 			c.Output, c.OutputDropped = text, dropped

@@ -3,11 +3,13 @@ package thread
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Turn implements Service.
@@ -62,7 +64,40 @@ func (m *Machine) Items(ctx context.Context, actor thole.Actor, id thole.ThreadI
 	if err := m.fill(ctx, actor, id, items); err != nil {
 		return Page[fold.ItemRecord]{}, err
 	}
-	return paged(items, q.Limit-1, p, back, func(r fold.ItemRecord) string { return strconv.FormatUint(r.Seq, 10) }), nil
+	except := excepted(p.Cursor)
+	page := paged(items, q.Limit-1, p, back, func(r fold.ItemRecord) string { return strconv.FormatUint(r.Seq, 10) + except })
+	page.Items = slices.DeleteFunc(page.Items, func(r fold.ItemRecord) bool { return leftOut(except, r.Seq) })
+	return page, nil
+}
+
+// TurnItems implements Service.
+func (m *Machine) TurnItems(ctx context.Context, actor thole.Actor, id thole.ThreadID, turns []thole.TurnID, said bool) (map[thole.TurnID][]fold.ItemRecord, error) {
+	if len(turns) > maxPage {
+		return nil, thole.Errorf(thole.CodeInvalid, "items of %d turns at once, at most %d", len(turns), maxPage)
+	}
+	if _, err := m.visible(ctx, actor, id); err != nil {
+		return nil, err
+	}
+	items, err := m.store.TurnItems(ctx, id, turns, said, MaxTurnItems+1)
+	if err != nil {
+		return nil, failed("list items", err)
+	}
+	out := make(map[thole.TurnID][]fold.ItemRecord, len(turns))
+	if cut := len(items) > MaxTurnItems; cut {
+		oldest := items[len(items)-1].Turn // has more
+		items = slices.DeleteFunc(items, func(r fold.ItemRecord) bool { return r.Turn == oldest })
+	} else {
+		for _, t := range turns {
+			out[t] = nil
+		}
+	}
+	if err := m.fill(ctx, actor, id, items); err != nil {
+		return nil, err
+	}
+	for _, r := range slices.Backward(items) {
+		out[r.Turn] = append(out[r.Turn], r)
+	}
+	return out, nil
 }
 
 // fill puts the text in flight into open items.
@@ -73,7 +108,7 @@ func (m *Machine) fill(ctx context.Context, actor thole.Actor, id thole.ThreadID
 			continue
 		}
 		if plan == nil {
-			l, err := m.hold(ctx, actor, id)
+			l, err := m.hold(ctx, actor, id, authz.ViewThread)
 			if err != nil {
 				return err
 			}
@@ -171,7 +206,7 @@ func errGap(after uint64) error {
 // seq: history keeps its turns, items, asks and todos, cursors into the removed
 // part are gone. It reports how far it went.
 func (m *Machine) Compact(ctx context.Context, actor thole.Actor, id thole.ThreadID, seq uint64, when ...Precondition[fold.Thread]) (uint64, error) {
-	l, err := m.hold(ctx, actor, id)
+	l, err := m.hold(ctx, actor, id, actions["thread.compact"])
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Config makes a Machine. Store is needed; the rest has defaults.
@@ -18,8 +19,11 @@ type Config struct {
 	Now      func() time.Time
 	NewID    func(time.Time) string
 	Policies Policies
-	// Access says which threads an actor may see. Default: their own.
-	Access func(thole.Actor) Scope
+	// Access says to which threads an actor may do what. Default: their own.
+	Access Access
+	// Hidden receives an actor for whom a thread is not there, because it is not theirs to
+	// see; nil: nobody is.
+	Hidden func(ctx context.Context, actor thole.Actor, action authz.Action, owner thole.Owner, id thole.ThreadID)
 	// Admit refuses new turns of a thread, for a budget that is spent. It runs before
 	// anything is written; queued messages wait while it refuses. nil: nothing does.
 	Admit func(ctx context.Context, owner thole.Owner, id thole.ThreadID) error
@@ -53,7 +57,9 @@ type Machine struct {
 	mu       sync.Mutex // guards what follows; taken inside a live's lock, never around it
 	threads  map[thole.ThreadID]*live
 	watchers map[*watcher]struct{}
+	guests   map[*subscriber]guest
 	woken    map[thole.ThreadID]bool // reported by the store, not yet looked at; "" is all
+	revision uint64                  // of the newest batch
 	runner   Runner
 	// compacted is when resting threads were looked for last.
 	compacted time.Time
@@ -90,6 +96,9 @@ func New(cfg Config) (*Machine, error) {
 	if cfg.Access == nil {
 		cfg.Access = ownThreads
 	}
+	if cfg.Hidden == nil {
+		cfg.Hidden = func(context.Context, thole.Actor, authz.Action, thole.Owner, thole.ThreadID) {}
+	}
 	if cfg.Slow == nil {
 		cfg.Slow = func() {}
 	}
@@ -102,7 +111,7 @@ func New(cfg Config) (*Machine, error) {
 	return &Machine{
 		store: cfg.Store, cfg: cfg, shared: cfg.Store.Shared(),
 		now:     func() time.Time { return cfg.Now().UTC().Truncate(time.Millisecond) },
-		threads: map[thole.ThreadID]*live{}, watchers: map[*watcher]struct{}{}, woken: map[thole.ThreadID]bool{},
+		threads: map[thole.ThreadID]*live{}, watchers: map[*watcher]struct{}{}, guests: map[*subscriber]guest{}, woken: map[thole.ThreadID]bool{},
 		kick: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}, nil
 }
@@ -135,8 +144,8 @@ func (m *Machine) spawn(f func()) {
 	}()
 }
 
-// hold returns the thread locked and read, if the actor may see it.
-func (m *Machine) hold(ctx context.Context, actor thole.Actor, id thole.ThreadID) (*live, error) {
+// hold returns the thread locked and read, if the actor may do that to it.
+func (m *Machine) hold(ctx context.Context, actor thole.Actor, id thole.ThreadID, action authz.Action) (*live, error) {
 	if !actor.Valid() {
 		return nil, errNoActor()
 	}
@@ -149,8 +158,8 @@ func (m *Machine) hold(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	} else if l.unsure {
 		_, err = m.refresh(ctx, l)
 	}
-	if err == nil && !m.cfg.Access(actor).Sees(l.st.Row.Thread.Owner) {
-		err = errNoThread(id)
+	if err == nil {
+		err = m.may(ctx, actor, action, l.st.Row.Thread.Owner, id)
 	}
 	if err != nil {
 		if l.st == nil {
@@ -232,7 +241,7 @@ const maxTries = 64
 // change decides and commits one step of a thread, notifies the subscribers, and
 // then the runner. decide may run several times.
 func (m *Machine) change(ctx context.Context, actor thole.Actor, id thole.ThreadID, step string, decide func(l *live, w *writer) error) error {
-	l, err := m.hold(ctx, actor, id)
+	l, err := m.hold(ctx, actor, id, actions[step])
 	if err != nil {
 		return err
 	}
@@ -333,12 +342,20 @@ func (m *Machine) happened(l *live, first thole.EventID) bool {
 	return err == nil && known[first]
 }
 
+// published is the revision of the newest batch of any thread.
+func (m *Machine) published() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.revision
+}
+
 // announce publishes to the thread's subscribers and to those who watch all.
 func (m *Machine) announce(l *live, before *fold.State, outs []event.Event) {
-	if len(outs) > 0 {
-		l.publish(&Batch{Events: outs, Before: before})
+	if len(outs) == 0 {
+		return
 	}
-	m.notifyWatchers(l.st.Row.Thread.Owner, outs)
+	revision := m.notifyWatchers(l.st.Row.Thread.Owner, outs)
+	l.publish(&Batch{Events: outs, Before: before, Revision: revision})
 }
 
 func errNoActor() error {

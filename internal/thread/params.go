@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"encoding/json"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -20,12 +21,18 @@ type Create struct {
 	Parent    thole.ThreadID
 	// Files is where its files come from, decided by the edge; it never changes.
 	Files thole.Source
+	// Tools are those that its client runs itself; they never change.
+	Tools []event.ClientTool
 }
 
-// Fork copies a thread's history up to and including a turn ("" = all).
+// Fork copies a thread's history up to and including a turn, or what came before
+// one; all of it when neither is named.
 type Fork struct {
-	ID       thole.ThreadID
-	UpTo     thole.TurnID
+	ID     thole.ThreadID
+	UpTo   thole.TurnID
+	Before thole.TurnID
+	// Name is the fork's, nil for its parent's.
+	Name     *string
 	Settings *event.Settings
 	Source   string
 	Client   string
@@ -52,6 +59,7 @@ func check[T any](now T, conditions []Precondition[T]) error {
 type Update struct {
 	Name     *string
 	Archived *bool
+	Pinned   *bool
 	Settings *event.Settings // zero fields stay
 	// Change makes new settings of the present ones; fields may become empty.
 	Change func(event.Settings) event.Settings
@@ -63,7 +71,13 @@ type Filter struct {
 	Dirs      []string // any when there is none
 	Search    string   // in name, preview and message text
 	Providers []string
-	Sort      string // "created", "updated" (default)
+	Except    []thole.ThreadID // left out
+	Sort      string           // "created", "updated" (default)
+	Pinned    *bool            // only those that are, or are not
+	// PinnedFirst lists the pinned threads before all others, each part in its order.
+	PinnedFirst bool
+	// Everybody lists all threads that the actor may see; else only their own.
+	Everybody bool
 	PageParams
 }
 
@@ -95,26 +109,45 @@ type StartTurn struct {
 	ClientID string
 	// Settings change the thread's sticky settings with this turn; zero fields stay.
 	Settings *event.Settings
-	// Once applies Settings to this turn only.
-	Once  bool
+	// Once changes them further for this turn only.
+	Once  *event.Settings
 	Trace string
-	// Idempotency makes a repeat return the first turn.
+	// Idempotency makes a repeat return the first turn; another message under the same
+	// key is ErrKeyReused.
 	Idempotency string
+	// Schema is what the turn's last message has to satisfy, nil for any text.
+	Schema json.RawMessage
 	// Command says that Input is a thole.TurnCommand, as that of Enqueue does.
 	Command bool
 }
 
+// SetGoal changes what is not nil.
+type SetGoal struct {
+	Objective *string
+	Status    *event.GoalStatus
+	// Budget is a number of tokens, 0 for no limit.
+	Budget *int64
+}
+
 // Steer adds input to the running turn.
 type Steer struct {
-	Thread   thole.ThreadID
+	Thread thole.ThreadID
+	// ID names the message; a steer with the same one again has no effect. "" lets the
+	// machine choose.
+	ID       thole.MessageID
 	Expected thole.TurnID
 	Input    []thole.Input
 	ClientID string
+	// Waits and Back are those of event.Message.
+	Waits, Back bool
 }
 
 // Enqueue adds a message after the thread's running turn.
 type Enqueue struct {
-	Thread   thole.ThreadID
+	Thread thole.ThreadID
+	// ID names the message; the same one again has no effect, also when it left the queue
+	// since. "" lets the machine choose.
+	ID       thole.MessageID
 	Input    []thole.Input
 	ClientID string
 	// Start takes the message at once when the thread is idle.
@@ -140,6 +173,8 @@ type SubscribeOptions struct {
 type Snapshot struct {
 	Thread fold.Thread
 	Seq    uint64
+	// Revision: batches of the thread up to it are in the snapshot, later ones are not.
+	Revision uint64
 	// Open is the running turn with its items so far, the one in flight included.
 	Open  *fold.Turn
 	Asks  []fold.AskRecord

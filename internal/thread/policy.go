@@ -27,6 +27,7 @@ type AskPolicy struct {
 const (
 	questionWait = 15 * time.Minute
 	approvalWait = 24 * time.Hour
+	toolWait     = 5 * time.Minute // a program answers
 )
 
 // reply is the default answer to an ask: to each of its questions, if it has some.
@@ -45,10 +46,15 @@ func (p AskPolicy) reply(ask event.Ask) event.Answer {
 type Policies map[event.AskKind]AskPolicy
 
 // For returns the policy of a kind. Silence is never a yes: unanswered asks fail
-// the turn, questions after fifteen minutes and approvals after a day.
+// the turn, questions after fifteen minutes and approvals after a day. A call of a
+// client's tool fails by itself, and the agent goes on.
 func (p Policies) For(k event.AskKind) AskPolicy {
 	if set, ok := p[k]; ok {
 		return set
+	}
+	if k == event.AskTool {
+		return AskPolicy{Wait: toolWait, OnTimeout: TimeoutDefault, Default: &event.Answer{
+			Decision: event.DecisionDeny, Message: "no client answered the call in time"}}
 	}
 	if k.Approval() {
 		return AskPolicy{Wait: approvalWait, OnTimeout: TimeoutFail}

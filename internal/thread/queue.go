@@ -19,10 +19,42 @@ func (m *Machine) Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (ev
 	}
 	var msg event.Message
 	err := m.change(ctx, actor, p.Thread, "thread.enqueue", func(_ *live, w *writer) (err error) {
+		if done, err := m.named(ctx, p.Thread, p.ID); done || err != nil {
+			msg = w.message(p.ID, p.Thread, p.Input, p.ClientID)
+			return err
+		}
 		msg, err = w.enqueue(p)
 		return err
 	})
 	return msg, err
+}
+
+// named reports whether the log has a message with a name that its sender chose.
+func (m *Machine) named(ctx context.Context, id thole.ThreadID, msg thole.MessageID) (bool, error) {
+	if msg == "" {
+		return false, nil
+	}
+	if err := checkID("message id", string(msg)); err != nil {
+		return false, err
+	}
+	known, err := m.store.Known(ctx, id, []thole.EventID{thole.EventID(msg)})
+	if err != nil {
+		return false, failed("find message", err)
+	}
+	return known[thole.EventID(msg)], nil
+}
+
+// steered finds the turn that took a steer of the same name before.
+func (m *Machine) steered(ctx context.Context, actor thole.Actor, p Steer) (fold.Turn, bool, error) {
+	if _, err := m.visible(ctx, actor, p.Thread); err != nil {
+		return fold.Turn{}, false, err
+	}
+	done, err := m.named(ctx, p.Thread, p.ID)
+	if err != nil || !done {
+		return fold.Turn{}, false, err
+	}
+	t, err := m.Turn(ctx, actor, p.Thread, p.Expected)
+	return t, true, err
 }
 
 // Queue implements Service.

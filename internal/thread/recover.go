@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Fate is what becomes of a turn that was running when its process ended.
@@ -120,7 +121,7 @@ func (m *Machine) follow(ctx context.Context) {
 	delete(woken, "")
 	if watched && everything {
 		// News may have been missed: the threads that changed last are the likely ones.
-		rows, err := m.store.Threads(ctx, ThreadQuery{Scope: Scope{All: true}, Desc: true, Limit: sweepBatch})
+		rows, err := m.store.Threads(ctx, ThreadQuery{Scope: authz.Scope{All: true}, Desc: true, Limit: sweepBatch})
 		if err != nil && ctx.Err() == nil {
 			m.cfg.Log.Warn("watchers cannot catch up", "err", err)
 		}
@@ -148,6 +149,6 @@ func (m *Machine) showWatchers(ctx context.Context, id thole.ThreadID) {
 		return
 	}
 	e := event.Event{Thread: id, Time: row.Thread.Updated, Kind: event.ThreadUpdated}
-	e.Data.Name, e.Data.Archived = &row.Thread.Name, &row.Thread.Archived
+	e.Data.Name, e.Data.Archived, e.Data.Pinned = &row.Thread.Name, &row.Thread.Archived, &row.Thread.Pinned
 	m.notifyWatchers(row.Thread.Owner, []event.Event{e, statusEvent(e, row.Status(false))})
 }

@@ -29,7 +29,11 @@ type Service interface {
 	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error)
 	// Update changes name, settings or archived state; nil fields stay.
 	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...Precondition[fold.Thread]) (fold.Thread, error)
+	// Delete removes a thread for good: no other one ever gets its id.
 	Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...Precondition[fold.Thread]) error
+	// Gone is thole.CodeGone for a thread that was deleted and the actor could see, nil
+	// for any other id.
+	Gone(ctx context.Context, actor thole.Actor, id thole.ThreadID) error
 
 	// StartTurn begins a turn. A busy thread is thole.CodeBusy and nothing happens:
 	// callers that want steering or queueing say so with Steer or Enqueue. So it is
@@ -42,6 +46,14 @@ type Service interface {
 	// Answer settles an ask. First answer wins; the second caller gets
 	// thole.CodeConflict, or the same result if it repeats the same answer.
 	Answer(ctx context.Context, actor thole.Actor, id thole.ThreadID, ask thole.AskID, a event.Answer) (fold.AskRecord, error)
+
+	// SetGoal changes the goal of a thread, or gives it one. An active goal is worked at
+	// in turns that begin by themselves whenever the thread is idle and nothing is queued.
+	SetGoal(ctx context.Context, actor thole.Actor, id thole.ThreadID, p SetGoal) (event.Goal, error)
+	// ReportGoal is the agent's word, in an open turn, that the goal is complete or blocked.
+	ReportGoal(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, status event.GoalStatus, note string) (event.Goal, error)
+	// ClearGoal takes the goal away and reports whether there was one.
+	ClearGoal(ctx context.Context, actor thole.Actor, id thole.ThreadID) (bool, error)
 
 	// Queued messages wait in the thread and start a turn when it becomes idle.
 	Enqueue(ctx context.Context, actor thole.Actor, p Enqueue) (event.Message, error)
@@ -60,7 +72,21 @@ type Service interface {
 	Turns(ctx context.Context, actor thole.Actor, id thole.ThreadID, p PageParams) (Page[fold.Turn], error)
 	// Items pages the items of a thread, or of one turn.
 	Items(ctx context.Context, actor thole.Actor, id thole.ThreadID, turn thole.TurnID, p PageParams) (Page[fold.ItemRecord], error)
+	// TurnItems returns the items of some turns, in one query however many they are; with
+	// said only what the user, the agent and thole said. It has items of whole turns, the
+	// newest ones, and at most MaxTurnItems of them: a turn that is not in the map was not
+	// read.
+	TurnItems(ctx context.Context, actor thole.Actor, id thole.ThreadID, turns []thole.TurnID, said bool) (map[thole.TurnID][]fold.ItemRecord, error)
+	// Output reads what is kept of the output of a command from a byte on: more than its item
+	// has, where that was cut. CodeNotFound for an item that is no command.
+	Output(ctx context.Context, actor thole.Actor, id thole.ThreadID, item thole.ItemID, offset int64, limit int) (Output, error)
 	Asks(ctx context.Context, actor thole.Actor, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error)
+	// Search pages the messages of the actor's threads that have a text in them, newest
+	// turn first, with the place in each. Only the beginning of a very long message is searched.
+	Search(ctx context.Context, actor thole.Actor, p Search) (Page[Hit], error)
+	// Waiting pages the pending asks of all threads that the actor may see, longest
+	// waiting first. What a client's own tool is asked is left out: no person answers it.
+	Waiting(ctx context.Context, actor thole.Actor, p PageParams) (Page[Waiting], error)
 	Todos(ctx context.Context, actor thole.Actor, id thole.ThreadID) ([]event.Todo, error)
 	// Network lists what the thread's turns sent over the network, oldest first, as long as
 	// the log is kept. A turn appears when its first run has ended.
@@ -81,7 +107,7 @@ type Service interface {
 	// Delivered events are shared between subscribers: read, never write.
 	Subscribe(ctx context.Context, actor thole.Actor, id thole.ThreadID, o SubscribeOptions) (*Subscription, error)
 	// Watch delivers the coarse changes of all threads the actor may see (created,
-	// status, name, archived, deleted).
+	// status, name, archived, deleted), the ends of their turns and their asks.
 	Watch(ctx context.Context, actor thole.Actor) (*Subscription, error)
 
 	// Apply appends what a provider reported for a turn, in order and idempotently
@@ -92,6 +118,12 @@ type Service interface {
 	SetPhase(ctx context.Context, ref TurnRef, phase thole.Phase, lastError string) error
 }
 
+// MaxTurnItems bounds what TurnItems reads.
+const MaxTurnItems = 10_000
+
+// ErrKeyReused: an idempotency key came with another message than the first time.
+var ErrKeyReused = errors.New("the idempotency key was used for another message")
+
 // Errors of a Runner. Any other leaves open whether the agent was reached.
 var (
 	// ErrNoTurn: the turn does not run here, or has just ended.
@@ -101,12 +133,14 @@ var (
 )
 
 // Runner takes turns from their start to their end. The thread machine calls it
-// after commit; a Runner must tolerate repeats.
+// after commit; a Runner must tolerate repeats. Its methods return at once: callers hold
+// a client's place in the thread's order, and must not wait for an agent there.
 type Runner interface {
 	// Wake says that a turn may be waiting to run.
 	Wake(id thole.ThreadID, turn thole.TurnID)
-	// Steer, Answer and Interrupt reach a running turn. The durable fact is already
-	// recorded when they are called.
+	// Steer, Answer and Interrupt are about a running turn. The durable fact is already
+	// recorded when they are called, and reaches the agent by that record; an error says
+	// what is known at once.
 	Steer(ctx context.Context, ref TurnRef, input []thole.Input, clientID string) error
 	Answer(ctx context.Context, ref TurnRef, ask thole.AskID, a event.Answer) error
 	Interrupt(ctx context.Context, ref TurnRef) error

@@ -2,6 +2,7 @@ package thread_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,9 @@ func TestListSearchForkArchive(t *testing.T) {
 		page, err := b.List(bg, me, thread.Filter{Sort: "created", PageParams: thread.PageParams{Limit: 3, Cursor: page.Back}})
 		if err != nil || len(page.Items) != 3 || page.Items[0].ID != ids[0] {
 			t.Fatalf("the way back: %+v, %v", page, err)
+		}
+		if got := list(thread.Filter{Except: ids[:2]}); len(got) != len(ids)-2 || slices.Contains(got, ids[0]) || slices.Contains(got, ids[1]) {
+			t.Errorf("without two of %d: %+v", len(ids), got)
 		}
 		if got := list(thread.Filter{Dirs: []string{"/d1", "/nowhere"}}); len(got) != 3 {
 			t.Fatalf("by dir %v", got)

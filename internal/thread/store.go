@@ -9,6 +9,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/event/turntime"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Outcomes of a commit that are not failures.
@@ -20,10 +21,16 @@ var (
 	ErrRepeat = errors.New("thread: event repeated")
 	// ErrExists: a thread with that id exists.
 	ErrExists = errors.New("thread: id in use")
+	// ErrSaving: the files and the agent's memory of a fork's last turn are still being saved.
+	ErrSaving = errors.New("thread: the last turn is still being saved")
+	// ErrDeleted: a thread with that id was deleted.
+	ErrDeleted = errors.New("thread: id was deleted")
 	// ErrNone: no such thread (or turn).
 	ErrNone = errors.New("thread: not found")
 	// ErrFenced: the writer's token is no longer the turn's.
 	ErrFenced = errors.New("thread: fenced off")
+	// ErrOver: a report is about a turn that has ended.
+	ErrOver = errors.New("thread: turn is over")
 )
 
 // Store keeps logs and the rows folded from them. Each method is one
@@ -37,7 +44,8 @@ type Store interface {
 	// Draft keeps text of items in flight. It is outside the log's order: only the
 	// driver of a turn writes it, and completing the item removes it.
 	Draft(ctx context.Context, id thole.ThreadID, drafts []Draft) error
-	// Delete removes a thread with everything folded from it.
+	// Delete removes a thread with everything folded from it. No other thread ever gets
+	// its id: creating one is ErrDeleted.
 	Delete(ctx context.Context, id thole.ThreadID, expected uint64) error
 	// Fork commits c, whose Expected is the parent's sequence number at the cut, with a copy
 	// of the parent's turns and items up to and including the turn numbered upTo.
@@ -51,14 +59,29 @@ type Store interface {
 	// Drafts reads the kept text of a thread's items in flight, in order.
 	Drafts(ctx context.Context, id thole.ThreadID) ([]Draft, error)
 	Thread(ctx context.Context, id thole.ThreadID) (fold.Row, error)
+	// Deleted returns whose a deleted thread was, without its app.
+	Deleted(ctx context.Context, id thole.ThreadID) (thole.Owner, error)
 	Threads(ctx context.Context, q ThreadQuery) ([]fold.Row, error)
 	Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error)
 	// TurnByKey finds a turn by its idempotency key.
 	TurnByKey(ctx context.Context, id thole.ThreadID, key string) (fold.Turn, error)
 	Turns(ctx context.Context, id thole.ThreadID, q RangeQuery) ([]fold.Turn, error)
 	Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q RangeQuery) ([]fold.ItemRecord, error)
+	// TurnItems reads the newest limit items of some turns, newest first; with said only
+	// what the user, the agent and thole said.
+	TurnItems(ctx context.Context, id thole.ThreadID, turns []thole.TurnID, said bool, limit int) ([]fold.ItemRecord, error)
+	// Item reads the newest item of that id.
+	Item(ctx context.Context, id thole.ThreadID, item thole.ItemID) (fold.ItemRecord, error)
+	// Output reads the pieces of a kept output that have bytes from offset on, up to offset+limit,
+	// in order, and how many bytes are kept of it.
+	Output(ctx context.Context, id thole.ThreadID, turn thole.TurnID, item thole.ItemID, offset, limit int64) ([]OutputPiece, int64, error)
 	Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error)
 	Ask(ctx context.Context, id thole.ThreadID, ask thole.AskID) (fold.AskRecord, error)
+	// Waiting reads the pending asks of all threads in a scope in one query, oldest first.
+	Waiting(ctx context.Context, q WaitingQuery) ([]Waiting, error)
+	// Hits reads the messages of all threads in a scope that have a text in them, newest
+	// turn first, in one query.
+	Hits(ctx context.Context, q HitQuery) ([]Hit, error)
 	Todos(ctx context.Context, id thole.ThreadID) ([]event.Todo, error)
 	Queue(ctx context.Context, id thole.ThreadID) ([]event.Message, error)
 	Events(ctx context.Context, id thole.ThreadID, after uint64, limit int) ([]event.Event, error)
@@ -93,8 +116,17 @@ type Commit struct {
 	// Fence, when it names a turn, must still hold it: its token is the queue's.
 	Fence  TurnRef
 	Events []event.Event
+	// Outputs are the beginnings of outputs that their items have only the ends of.
+	Outputs []ItemOutput
 
 	fold.Changes
+}
+
+// ItemOutput is the beginning of a command's output.
+type ItemOutput struct {
+	Turn thole.TurnID
+	Item thole.ItemID
+	Text string
 }
 
 // Head is a thread as far as it must be in memory: bounded by its open turn.
@@ -131,11 +163,13 @@ type RangeQuery struct {
 	Limit int
 }
 
-// ThreadQuery selects threads. Key and KeyID are the exclusive keyset position.
+// ThreadQuery selects threads. Key, KeyID and, with PinnedFirst, KeyPinned are the
+// exclusive keyset position. PinnedLast is PinnedFirst read backwards.
 type ThreadQuery struct {
-	Scope     Scope
+	Scope     authz.Scope
 	Archived  bool
 	Dirs      []string
+	Except    []thole.ThreadID
 	Search    string
 	Providers []string
 	ByCreated bool
@@ -143,4 +177,9 @@ type ThreadQuery struct {
 	Key       time.Time
 	KeyID     thole.ThreadID
 	Limit     int
+	Pinned    *bool // only those that are, or are not
+
+	PinnedFirst bool
+	PinnedLast  bool
+	KeyPinned   bool
 }

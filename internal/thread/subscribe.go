@@ -5,11 +5,12 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Subscribe implements Service.
 func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.ThreadID, o SubscribeOptions) (*Subscription, error) {
-	l, err := m.hold(ctx, actor, id)
+	l, err := m.hold(ctx, actor, id, authz.ViewThread)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +48,11 @@ func (m *Machine) Subscribe(ctx context.Context, actor thole.Actor, id thole.Thr
 		}
 	}
 	l.subs[s] = struct{}{}
+	m.welcome(actor, l.st.Row.Thread.Owner, id, s)
+	snap := l.snapshot(m.now())
+	snap.Revision = m.published()
 	return &Subscription{
-		Snapshot: l.snapshot(m.now()),
+		Snapshot: snap,
 		Events:   s.ch,
 		err:      s.failure,
 		close:    func() { m.detach(l, s) },
@@ -61,6 +65,7 @@ const replayPage = 256
 // the next publication drops the entry.
 func (m *Machine) detach(l *live, s *subscriber) {
 	s.end(nil, false)
+	m.leave(s)
 	select {
 	case <-l.lock:
 		delete(l.subs, s)
@@ -72,16 +77,20 @@ func (m *Machine) detach(l *live, s *subscriber) {
 
 // watcher is a subscriber to the coarse changes of all threads in a scope.
 type watcher struct {
-	scope Scope
+	scope authz.Scope
 	sub   *subscriber
 }
 
-// Watch implements Service.
-func (m *Machine) Watch(_ context.Context, actor thole.Actor) (*Subscription, error) {
+// Watch implements Service: of the actor's own threads, whatever else they may see.
+func (m *Machine) Watch(ctx context.Context, actor thole.Actor) (*Subscription, error) {
 	if !actor.Valid() {
 		return nil, errNoActor()
 	}
-	w := &watcher{scope: m.cfg.Access(actor), sub: newSubscriber(SubscribeOptions{}, m.spawn, m.cfg.Slow)}
+	scope, err := m.cfg.Access(ctx, actor, authz.ViewThread)
+	if err != nil {
+		return nil, failed("read rights", err)
+	}
+	w := &watcher{scope: scope.Mine(actor), sub: newSubscriber(SubscribeOptions{NoDeltas: true}, m.spawn, m.cfg.Slow)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -100,10 +109,11 @@ func (m *Machine) Watch(_ context.Context, actor thole.Actor) (*Subscription, er
 	}, nil
 }
 
-// coarse selects what a list of threads shows; a provider's session id is not.
+// coarse selects what a list of threads shows, and what a person who looks at none of
+// them is shown: ends of turns and asks. A provider's session id is neither.
 func coarse(e event.Event) bool {
 	switch e.Kind {
-	case event.ThreadCreated, event.ThreadDeleted, event.ThreadStatus:
+	case event.ThreadCreated, event.ThreadDeleted, event.ThreadStatus, event.TurnEnded, event.AskRequested, event.AskResolved:
 		return true
 	case event.ThreadUpdated:
 		return e.Data.NativeID == ""
@@ -111,13 +121,16 @@ func coarse(e event.Event) bool {
 	return false
 }
 
-func (m *Machine) notifyWatchers(owner thole.Owner, outs []event.Event) {
+// notifyWatchers publishes to those who watch all threads, and returns the revision:
+// watchers see revisions in their order.
+func (m *Machine) notifyWatchers(owner thole.Owner, outs []event.Event) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.revision++
 	if len(m.watchers) == 0 {
-		return
+		return m.revision
 	}
-	news := &Batch{}
+	news := &Batch{Revision: m.revision}
 	for _, e := range outs {
 		if coarse(e) {
 			news.Events = append(news.Events, e)
@@ -128,6 +141,7 @@ func (m *Machine) notifyWatchers(owner thole.Owner, outs []event.Event) {
 			w.sub.push(news)
 		}
 	}
+	return m.revision
 }
 
 // Loaded implements Service.
@@ -145,7 +159,7 @@ func (m *Machine) Loaded(ctx context.Context, actor thole.Actor) ([]thole.Thread
 	m.mu.Unlock()
 	kept := ids[:0]
 	for _, id := range ids {
-		if _, err := m.visible(ctx, actor, id); err == nil {
+		if _, err := m.visible(authz.Sifting(ctx), actor, id); err == nil {
 			kept = append(kept, id)
 		}
 	}

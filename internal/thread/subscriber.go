@@ -66,7 +66,9 @@ func (s *subscriber) push(batch *Batch) {
 	s.n += len(batch.Events)
 	s.size += weight(batch.Events)
 	if had > 0 && (s.n > s.limit || s.size > maxPendingBytes) {
-		s.mergeLocked()
+		if !s.noDeltas { // else there is nothing to merge, and batches of different threads stay apart
+			s.mergeLocked()
+		}
 		if s.n > s.limit || s.size > maxPendingBytes {
 			s.endLocked(ErrSlow, false)
 			s.slow()
@@ -162,7 +164,8 @@ func (s *subscriber) mergeLocked() {
 			merged = append(merged, e)
 		}
 	}
-	s.pending, s.n, s.size = []*Batch{{Events: merged, Before: s.pending[0].Before}}, len(merged), weight(merged)
+	whole := &Batch{Events: merged, Before: s.pending[0].Before, Revision: s.pending[len(s.pending)-1].Revision}
+	s.pending, s.n, s.size = []*Batch{whole}, len(merged), weight(merged)
 }
 
 // Continues reports whether b goes on where the delta a ended.

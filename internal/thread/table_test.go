@@ -42,6 +42,7 @@ var want = map[event.Kind][6]string{
 	event.ErrorReported:  {"-", "-", "r", "w", "-", "-"},
 	event.NoteReported:   {"i", "q", "r", "w", "p", "-"},
 	event.LimitsUpdated:  {"-", "-", "r", "w", "-", "-"},
+	event.GoalUpdated:    {"i", "q", "r", "w", "p", "o"},
 	event.QueueAdded:     {"i", "q", "r", "w", "p", "o"},
 	event.QueueEdited:    {"i", "q", "r", "w", "p", "o"},
 	event.QueueRemoved:   {"i", "q", "r", "w", "p", "o"},
@@ -139,7 +140,7 @@ func TestFoldObeysTable(t *testing.T) {
 	}
 	about := func(k event.Kind) thole.TurnID {
 		switch k {
-		case event.ThreadUpdated, event.ThreadDeleted, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
+		case event.ThreadUpdated, event.ThreadDeleted, event.GoalUpdated, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
 			return ""
 		case event.TurnStarted:
 			return "turn2"

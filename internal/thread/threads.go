@@ -7,6 +7,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Create implements Service.
@@ -15,6 +16,9 @@ func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (fold
 		return fold.Thread{}, errNoActor()
 	}
 	if err := checkText("name", p.Name, maxName); err != nil {
+		return fold.Thread{}, err
+	}
+	if err := checkTools(p.Tools); err != nil {
 		return fold.Thread{}, err
 	}
 	if p.ID == "" {
@@ -26,10 +30,14 @@ func (m *Machine) Create(ctx context.Context, actor thole.Actor, p Create) (fold
 	if owner == (thole.Owner{}) {
 		owner = thole.Owner{App: thole.DefaultApp, Project: thole.DefaultProject, User: actor.User}
 	}
-	if !m.cfg.Access(actor).Sees(owner) {
-		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "a thread cannot be made for another user")
+	scope, err := m.cfg.Access(ctx, actor, authz.UseApp)
+	if err != nil {
+		return fold.Thread{}, failed("read rights", err)
 	}
-	born := event.Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent, Files: filesOf(p.Files)}
+	if !scope.Sees(owner) {
+		return fold.Thread{}, thole.Errorf(thole.CodeForbidden, "this needs the right to %s in project %s, for yourself", authz.UseApp, owner.Project).WithHint("ask who runs this server")
+	}
+	born := event.Created{Owner: owner, Source: p.Source, Client: p.Client, Ephemeral: p.Ephemeral, Parent: p.Parent, Files: filesOf(p.Files), Tools: p.Tools}
 	return m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &p.Settings, Name: &p.Name}, 0,
 		func(c *Commit) error { return m.store.Commit(ctx, "thread.create", c) })
 }
@@ -71,6 +79,12 @@ func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadI
 	case errors.Is(err, ErrExists):
 		m.forget(l)
 		return fold.Thread{}, errInUse(id)
+	case errors.Is(err, ErrDeleted):
+		m.forget(l)
+		return fold.Thread{}, errDeleted(id)
+	case errors.Is(err, ErrSaving):
+		m.forget(l)
+		return fold.Thread{}, err
 	}
 	m.forget(l) // the next call reads what the store has
 	if known, kerr := m.store.Known(context.WithoutCancel(ctx), id, []thole.EventID{w.c.Events[0].ID}); kerr == nil && known[w.c.Events[0].ID] {
@@ -81,6 +95,32 @@ func (m *Machine) birth(ctx context.Context, actor thole.Actor, id thole.ThreadI
 
 func errInUse(id thole.ThreadID) error {
 	return thole.Errorf(thole.CodeConflict, "thread id is in use: %s", id)
+}
+
+func errDeleted(id thole.ThreadID) error {
+	return thole.Errorf(thole.CodeGone, "thread %s was deleted", id).WithHint("an id is used once: take a new one")
+}
+
+// Gone implements Service.
+func (m *Machine) Gone(ctx context.Context, actor thole.Actor, id thole.ThreadID) error {
+	if !actor.Valid() {
+		return errNoActor()
+	}
+	owner, err := m.store.Deleted(ctx, id)
+	switch {
+	case errors.Is(err, ErrNone):
+		return nil
+	case err != nil:
+		return failed("read thread", err)
+	}
+	switch err := m.may(ctx, actor, authz.ViewThread, owner, id); {
+	case err == nil:
+		return errDeleted(id)
+	case thole.CodeOf(err) == thole.CodeNotFound:
+		return nil
+	default:
+		return err
+	}
 }
 
 // Get implements Service.
@@ -102,11 +142,14 @@ func (m *Machine) visible(ctx context.Context, actor thole.Actor, id thole.Threa
 	if !m.recall(id, func(s *fold.State) { row = s.Row }) {
 		row, err = m.store.Thread(ctx, id)
 	}
-	if errors.Is(err, ErrNone) || err == nil && !m.cfg.Access(actor).Sees(row.Thread.Owner) {
+	if errors.Is(err, ErrNone) {
 		return fold.Row{}, errNoThread(id)
 	}
 	if err != nil {
 		return fold.Row{}, failed("read thread", err)
+	}
+	if err := m.may(ctx, actor, authz.ViewThread, row.Thread.Owner, id); err != nil {
+		return fold.Row{}, err
 	}
 	return row, nil
 }
@@ -142,19 +185,53 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[f
 	if err := checkText("search term", f.Search, maxName); err != nil {
 		return Page[fold.Thread]{}, err
 	}
+	scope, err := m.cfg.Access(ctx, actor, authz.ViewThread)
+	if err != nil {
+		return Page[fold.Thread]{}, failed("read rights", err)
+	}
+	if !f.Everybody {
+		scope = scope.Mine(actor)
+	}
+	return m.list(ctx, scope, f)
+}
+
+// StopAll asks the running turns of a user's threads to stop, for the program.
+func (m *Machine) StopAll(ctx context.Context, user thole.UserID) error {
+	f := Filter{PageParams: PageParams{Limit: 100, Desc: true}}
+	for {
+		page, err := m.list(ctx, authz.Scope{Self: user}, f)
+		if err != nil {
+			return err
+		}
+		for _, t := range page.Items {
+			if t.Open == "" {
+				continue
+			}
+			err := m.Interrupt(ctx, thole.SystemActor, t.ID, t.Open)
+			if code := thole.CodeOf(err); err != nil && code != thole.CodeConflict && code != thole.CodeNotFound { // it ended meanwhile
+				return err
+			}
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return nil
+		}
+	}
+}
+
+func (m *Machine) list(ctx context.Context, scope authz.Scope, f Filter) (Page[fold.Thread], error) {
 	limit := pageLimit(f.Limit)
 	q := ThreadQuery{
-		Scope: m.cfg.Access(actor), Archived: f.Archived, Dirs: f.Dirs, Search: f.Search, Providers: f.Providers,
-		ByCreated: f.Sort == "created", Desc: f.Desc, Limit: limit + 1,
+		Scope: scope, Archived: f.Archived, Dirs: f.Dirs, Except: f.Except, Search: f.Search, Providers: f.Providers,
+		ByCreated: f.Sort == "created", Desc: f.Desc, Limit: limit + 1, Pinned: f.Pinned, PinnedFirst: f.PinnedFirst,
 	}
 	back := false
 	if f.Cursor != "" {
 		var err error
-		if q.Key, q.KeyID, back, err = parseThreadKey(f.Cursor); err != nil {
+		if q.Key, q.KeyID, q.KeyPinned, back, err = parseThreadKey(f.Cursor); err != nil {
 			return Page[fold.Thread]{}, err
 		}
 		if back {
-			q.Desc = !q.Desc
+			q.Desc, q.PinnedFirst, q.PinnedLast = !q.Desc, false, q.PinnedFirst
 		}
 	}
 	rows, err := m.store.Threads(ctx, q)
@@ -166,49 +243,6 @@ func (m *Machine) List(ctx context.Context, actor thole.Actor, f Filter) (Page[f
 		threads[i] = r.View(m.loaded(r.Thread.ID))
 	}
 	return paged(threads, limit, f.PageParams, back, threadKey(q.ByCreated)), nil
-}
-
-// Fork implements Service. The fork's log begins after the parent's: what was
-// copied is history, not news.
-func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error) {
-	if p.ID == "" {
-		p.ID = thole.ThreadID(m.cfg.NewID(m.now()))
-	} else if err := checkID("thread id", string(p.ID)); err != nil {
-		return fold.Thread{}, err
-	}
-	l, err := m.hold(ctx, actor, id)
-	if err != nil {
-		return fold.Thread{}, err
-	}
-	parent, base, todos := l.st.Row.Thread, l.st.Seq(), l.st.Todos
-	upTo := parent.Turns
-	if parent.Open != "" {
-		upTo--
-	}
-	l.release()
-	if p.UpTo != "" {
-		t, err := m.Turn(ctx, actor, id, p.UpTo)
-		if err != nil {
-			return fold.Thread{}, err
-		}
-		if t.Outcome == "" {
-			return fold.Thread{}, thole.Errorf(thole.CodeConflict, "turn %s is still running", p.UpTo).WithHint("fork up to an earlier turn, or wait")
-		}
-		if t.Number < upTo {
-			todos = nil // the list is that of later work
-		}
-		upTo = t.Number
-	}
-	born := event.Created{
-		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: parent.NativeID, Turns: upTo, Todos: todos, Ephemeral: p.Ephemeral,
-		Files: filesOf(parent.Files),
-	}
-	if upTo > 0 {
-		born.Preview = parent.Preview
-	}
-	settings := merge(parent.Settings, p.Settings)
-	return m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &settings, Name: &parent.Name}, base,
-		func(c *Commit) error { return m.store.Fork(ctx, id, upTo, c) })
 }
 
 // Update implements Service. Archiving a thread asks its running turn to stop.
@@ -230,6 +264,7 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 		if p.Archived != nil && *p.Archived != now.Archived {
 			d.Archived = p.Archived
 		}
+		pin := p.Pinned != nil && *p.Pinned != now.Pinned
 		next := merge(now.Settings, p.Settings)
 		if p.Change != nil {
 			next = p.Change(next)
@@ -244,6 +279,9 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 		if d.Name != nil || d.Archived != nil || d.Settings != nil {
 			w.add(event.ThreadUpdated, "", d)
 		}
+		if pin {
+			w.add(event.ThreadUpdated, "", event.Data{Pinned: p.Pinned})
+		}
 		if d.Archived != nil && *d.Archived && w.s.Open != nil {
 			w.interrupt(nil)
 		}
@@ -256,7 +294,7 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 // Delete implements Service. A running turn loses its thread; its runner learns of it
 // to stop and finds nothing to write to.
 func (m *Machine) Delete(ctx context.Context, actor thole.Actor, id thole.ThreadID, when ...Precondition[fold.Thread]) error {
-	l, err := m.hold(ctx, actor, id)
+	l, err := m.hold(ctx, actor, id, actions["thread.delete"])
 	if err != nil {
 		return err
 	}

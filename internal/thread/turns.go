@@ -1,8 +1,10 @@
 package thread
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -16,6 +18,9 @@ func (m *Machine) StartTurn(ctx context.Context, actor thole.Actor, p StartTurn)
 		valid = checkTurnCommand
 	}
 	if err := valid(p.Input, p.ClientID); err != nil {
+		return fold.Turn{}, err
+	}
+	if err := checkOutputSchema(p.Schema); err != nil {
 		return fold.Turn{}, err
 	}
 	if err := checkText("trace", p.Trace, maxKey); err != nil {
@@ -51,6 +56,9 @@ func (m *Machine) repeated(ctx context.Context, p StartTurn) (fold.Turn, bool, e
 	if p.Idempotency != "" {
 		t, err := m.store.TurnByKey(ctx, p.Thread, p.Idempotency)
 		if err == nil {
+			if !slices.Equal(t.Input, p.Input) || !bytes.Equal(t.Schema, p.Schema) {
+				return fold.Turn{}, false, thole.Errorf(thole.CodeConflict, "%w", ErrKeyReused).WithHint("take a new key for each message")
+			}
 			return t, true, nil
 		}
 		if !errors.Is(err, ErrNone) {
@@ -75,6 +83,9 @@ func (m *Machine) Steer(ctx context.Context, actor thole.Actor, p Steer) (fold.T
 	if err := checkSome(p.Input, p.ClientID); err != nil {
 		return fold.Turn{}, err
 	}
+	if t, done, err := m.steered(ctx, actor, p); done || err != nil {
+		return t, err
+	}
 	return m.steerWith(ctx, actor, p.Thread, false, "thread.steer", func(w *writer) error { return w.steer(p) })
 }
 
@@ -94,7 +105,7 @@ func (m *Machine) steerWith(ctx context.Context, actor thole.Actor, id thole.Thr
 		return fold.Turn{}, err
 	}
 	// A turn that no process holds keeps the message for the process that takes it.
-	if fold.SlotOf(&turn) == fold.Queued || fold.SlotOf(&turn) == fold.Parked {
+	if msg.Waits || fold.SlotOf(&turn) == fold.Queued || fold.SlotOf(&turn) == fold.Parked {
 		return turn, nil
 	}
 	refused := steerNow(ctx, m.runs(), ref, msg)
@@ -223,7 +234,7 @@ func (m *Machine) late(ctx context.Context, ref TurnRef, events []event.Event) e
 	}
 	for _, e := range events {
 		if e.Kind != event.ItemDelta && !known[e.ID] {
-			return thole.Errorf(thole.CodeConflict, "turn %s is over", ref.Turn)
+			return thole.Errorf(thole.CodeConflict, "report on turn %s: %w", ref.Turn, ErrOver)
 		}
 	}
 	return nil

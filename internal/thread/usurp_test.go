@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/thread/threadtest"
@@ -89,6 +90,11 @@ func TestOnlyWhatIsRecordedHereIsAnAnswer(t *testing.T) {
 				asks, err := m.Asks(bg, me, id, false)
 				if err != nil || asks[0].State != tc.state || asks[0].Actor != tc.actor {
 					t.Errorf("ask %+v, %v", asks[0], err)
+				}
+				// The audit chain says the same: what the agent did is nobody's else.
+				links, err := db.Audit().Latest(bg, audit.Filter{Action: "ask.answer", Resource: "a", Limit: 1})
+				if answered := tc.state == event.AskAnswered || blamed; err != nil || answered != (len(links) == 1) || answered && links[0].Actor != tc.actor.Who() {
+					t.Errorf("links %+v, %v", links, err)
 				}
 				if got := strings.Contains(log.String(), "answered its own question"); got != blamed {
 					t.Errorf("the log says %q", log.String())

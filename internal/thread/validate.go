@@ -13,7 +13,7 @@ import (
 // Limits of what callers may send. The contract's edges have their own frame
 // limits in front of these.
 const (
-	maxInput = 16 << 20 // bytes of one message, images included
+	maxInput = 16 << 20 // bytes of one message, images and files included
 	maxParts = 256
 	// maxAnswer is what reaches the agent and comes back in its report however it is
 	// escaped: once recorded, an answer that does not would be waited for for ever.
@@ -37,8 +37,15 @@ func checkInput(input []thole.Input) error {
 			if in.URL == "" {
 				return thole.Errorf(thole.CodeInvalid, "input part %d: an image needs a url", i)
 			}
+		case thole.InputFile:
+			if in.Name != thole.FileName(in.Name) || in.Text != "" {
+				return thole.Errorf(thole.CodeInvalid, "input part %d: a file needs a plain name", i)
+			}
+			if _, _, err := in.Content(); err != nil {
+				return err
+			}
 		default:
-			return thole.Errorf(thole.CodeInvalid, "input part %d: unknown type %q", i, in.Type).WithHint("use text or image")
+			return thole.Errorf(thole.CodeInvalid, "input part %d: unknown type %q", i, in.Type).WithHint("use text, image or file")
 		}
 		if !utf8.ValidString(in.Text) || !utf8.ValidString(in.URL) {
 			return thole.Errorf(thole.CodeInvalid, "input part %d: not valid UTF-8", i)
@@ -74,6 +81,9 @@ func checkTurnCommand(input []thole.Input, clientID string) error {
 		return thole.Errorf(thole.CodeInvalid, "undo needs the number of a turn")
 	}
 	if err := checkText("client id", clientID, maxKey); err != nil {
+		return err
+	}
+	if err := checkText("prompt", thole.ReviewPrompt(input), maxLine); err != nil {
 		return err
 	}
 	return checkText("command", line, maxLine)

@@ -39,7 +39,7 @@ func TestWatchTellsTheCoarseChanges(t *testing.T) {
 			active = append(active, e.Data.Status.Active)
 		}
 	}
-	want := []event.Kind{event.ThreadCreated, event.ThreadStatus, event.ThreadStatus, event.ThreadUpdated, event.ThreadDeleted}
+	want := []event.Kind{event.ThreadCreated, event.ThreadStatus, event.ThreadStatus, event.TurnEnded, event.ThreadUpdated, event.ThreadDeleted}
 	if len(told) != len(want) || len(active) != 2 || !active[0] || active[1] {
 		t.Fatalf("told %v, active %v", told, active)
 	}

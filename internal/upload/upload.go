@@ -23,6 +23,9 @@ import (
 	"github.com/tholehq/thole/internal/source"
 )
 
+// ErrMedia is of an upload in a form that is not taken.
+var ErrMedia = errors.New("an upload is not")
+
 // Config makes a Service.
 type Config struct {
 	Files *depot.Depot
@@ -114,7 +117,7 @@ func spool(path, media string, params map[string]string, body io.Reader) (err er
 	case "multipart/form-data":
 		return form(f, multipart.NewReader(body, params["boundary"]))
 	}
-	return thole.Errorf(thole.CodeInvalid, "an upload is not %s", media).
+	return thole.Errorf(thole.CodeInvalid, "%w %.100s", ErrMedia, media).
 		WithHint("send application/zip, application/x-tar, application/gzip, application/zstd or multipart/form-data")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/workspace/manager"
 	"github.com/tholehq/thole/internal/workspace/side"
@@ -30,7 +31,7 @@ const (
 // crashWorld opens what survives a crash in a directory. Every object that is
 // stored, and every one that is deleted, is a place to die as well.
 func crashWorld(root string, hook sqldb.Hook, now func() time.Time) (*store.DB, *manager.Manager, func(), error) {
-	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(root, "db"), Hook: hook, Now: now})
+	db, err := storetest.OpenAt(context.Background(), sqldb.Config{Path: filepath.Join(root, "db"), Hook: hook, Now: now})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -189,7 +189,7 @@ func (m Manifest) owns(key string) bool {
 // Overlaps reports whether one path contains the other.
 func Overlaps(path string, others []string) bool {
 	for _, o := range others {
-		if beneath.Within(path, []string{o}) || beneath.Within(o, []string{path}) {
+		if beneath.Within(path, o) || beneath.Within(o, path) {
 			return true
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/tholehq/thole/internal/objects/dir"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/manager"
 	"github.com/tholehq/thole/internal/workspace/side"
@@ -40,7 +41,7 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*manager.Config)) *rig {
 	t.Helper()
-	db, err := store.Open(context.Background(), sqldb.Config{Path: filepath.Join(t.TempDir(), "db")})
+	db, err := storetest.OpenAt(context.Background(), sqldb.Config{Path: filepath.Join(t.TempDir(), "db")})
 	if err != nil {
 		t.Fatal(err)
 	}

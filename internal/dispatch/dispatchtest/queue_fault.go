@@ -169,6 +169,19 @@ func (w *Store) Reap(a0 context.Context, a1 bool, a2 int) (r0 []thole.TurnID, er
 	return
 }
 
+func (w *Store) Abandon(a0 context.Context, a1 string) (r0 []thole.TurnID, err error) {
+	call, err := w.Plan.Enter("Store.Abandon")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Abandon(a0, a1)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []thole.TurnID
+		return z0, fail
+	}
+	return
+}
+
 func (w *Store) Prune(a0 context.Context, a1 time.Time, a2 int) (r0 int, err error) {
 	call, err := w.Plan.Enter("Store.Prune")
 	if err != nil {

@@ -118,6 +118,19 @@ func (w *Store) Thread(a0 context.Context, a1 thole.ThreadID) (r0 fold.Row, err 
 	return
 }
 
+func (w *Store) Deleted(a0 context.Context, a1 thole.ThreadID) (r0 thole.Owner, err error) {
+	call, err := w.Plan.Enter("Store.Deleted")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Deleted(a0, a1)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 thole.Owner
+		return z0, fail
+	}
+	return
+}
+
 func (w *Store) Threads(a0 context.Context, a1 thread.ThreadQuery) (r0 []fold.Row, err error) {
 	call, err := w.Plan.Enter("Store.Threads")
 	if err != nil {
@@ -183,6 +196,46 @@ func (w *Store) Items(a0 context.Context, a1 thole.ThreadID, a2 thole.TurnID, a3
 	return
 }
 
+func (w *Store) TurnItems(a0 context.Context, a1 thole.ThreadID, a2 []thole.TurnID, a3 bool, a4 int) (r0 []fold.ItemRecord, err error) {
+	call, err := w.Plan.Enter("Store.TurnItems")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.TurnItems(a0, a1, a2, a3, a4)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []fold.ItemRecord
+		return z0, fail
+	}
+	return
+}
+
+func (w *Store) Item(a0 context.Context, a1 thole.ThreadID, a2 thole.ItemID) (r0 fold.ItemRecord, err error) {
+	call, err := w.Plan.Enter("Store.Item")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Item(a0, a1, a2)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 fold.ItemRecord
+		return z0, fail
+	}
+	return
+}
+
+func (w *Store) Output(a0 context.Context, a1 thole.ThreadID, a2 thole.TurnID, a3 thole.ItemID, a4 int64, a5 int64) (r0 []thread.OutputPiece, r1 int64, err error) {
+	call, err := w.Plan.Enter("Store.Output")
+	if err != nil {
+		return
+	}
+	r0, r1, err = w.Next.Output(a0, a1, a2, a3, a4, a5)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []thread.OutputPiece
+		var z1 int64
+		return z0, z1, fail
+	}
+	return
+}
+
 func (w *Store) Asks(a0 context.Context, a1 thole.ThreadID, a2 bool) (r0 []fold.AskRecord, err error) {
 	call, err := w.Plan.Enter("Store.Asks")
 	if err != nil {
@@ -204,6 +257,32 @@ func (w *Store) Ask(a0 context.Context, a1 thole.ThreadID, a2 thole.AskID) (r0 f
 	r0, err = w.Next.Ask(a0, a1, a2)
 	if fail := w.Plan.Leave(call); err == nil && fail != nil {
 		var z0 fold.AskRecord
+		return z0, fail
+	}
+	return
+}
+
+func (w *Store) Waiting(a0 context.Context, a1 thread.WaitingQuery) (r0 []thread.Waiting, err error) {
+	call, err := w.Plan.Enter("Store.Waiting")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Waiting(a0, a1)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []thread.Waiting
+		return z0, fail
+	}
+	return
+}
+
+func (w *Store) Hits(a0 context.Context, a1 thread.HitQuery) (r0 []thread.Hit, err error) {
+	call, err := w.Plan.Enter("Store.Hits")
+	if err != nil {
+		return
+	}
+	r0, err = w.Next.Hits(a0, a1)
+	if fail := w.Plan.Leave(call); err == nil && fail != nil {
+		var z0 []thread.Hit
 		return z0, fail
 	}
 	return

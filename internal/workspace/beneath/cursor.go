@@ -23,7 +23,7 @@ func (c *Cursor) Parent(path string, create bool) (*Dir, string, error) {
 		return c.dir, name, CheckPath(path)
 	}
 	from, rest := c.Root, path
-	if c.dir != nil && Within(prefix, []string{c.path}) { // deeper still
+	if c.dir != nil && Within(prefix, c.path) { // deeper still
 		from, rest = c.dir, path[len(c.path)+1:]
 	}
 	dir, name, err := from.Parent(rest, create)
@@ -37,7 +37,7 @@ func (c *Cursor) Parent(path string, create bool) (*Dir, string, error) {
 
 // Forget drops a directory that is about to be replaced.
 func (c *Cursor) Forget(path string) {
-	if c.dir != nil && Within(c.path, []string{path}) {
+	if c.dir != nil && Within(c.path, path) {
 		c.Close()
 	}
 }
@@ -50,9 +50,9 @@ func (c *Cursor) Close() {
 	}
 }
 
-// Within reports whether path is one of roots or lies below one.
-func Within(path string, roots []string) bool {
+// Within reports whether path is one of roots or lies below one. Nothing lies below "".
+func Within(path string, roots ...string) bool {
 	return slices.ContainsFunc(roots, func(r string) bool {
-		return path == r || len(path) > len(r) && path[len(r)] == '/' && path[:len(r)] == r
+		return path == r || r != "" && strings.HasPrefix(path, strings.TrimSuffix(r, "/")+"/")
 	})
 }

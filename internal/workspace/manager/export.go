@@ -245,7 +245,7 @@ func (v *View) export(ctx context.Context, raw bool, put func(e workspace.Entry,
 			x.Skipped = append(x.Skipped, e.Path)
 			continue
 		}
-		if !raw && (caught.drops(e) || beneath.Within(e.Path, []string{workspace.AgentData})) {
+		if !raw && (caught.drops(e) || beneath.Within(e.Path, workspace.AgentData)) {
 			continue
 		}
 		if !asIs[e.Same] {

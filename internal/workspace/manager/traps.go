@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tholehq/thole/internal/workspace"
 	"github.com/tholehq/thole/internal/workspace/beneath"
@@ -109,10 +110,14 @@ var settings = map[string][]string{
 }
 
 var (
-	header  = regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]`)
+	header = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?\]`)
+	})
 	setting = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*(.*))?$`)
-	value   = regexp.MustCompile(`^[^"\\;#\x00-\x1f]*$`)
-	address = regexp.MustCompile(`^((https?|ssh|git|file)://|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:[^:]|[./])`)
+	value   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^"\\;#\x00-\x1f]*$`) })
+	address = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^((https?|ssh|git|file)://|[A-Za-z0-9_.][A-Za-z0-9_.@-]*:[^:]|[./])`)
+	})
 )
 
 // harmless is the part of a configuration that is known to run nothing, written again,
@@ -129,14 +134,14 @@ func harmless(text string) (kept string, gone []string) {
 	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := strings.TrimSpace(lines[i])
-		if m := header.FindStringSubmatch(line); m != nil {
+		if m := header().FindStringSubmatch(line); m != nil {
 			name, sub, open = strings.ToLower(m[1]), m[2], true
 			section = "[" + name + "]"
 			if sub != "" {
 				section = fmt.Sprintf("[%s \"%s\"]", name, sub)
 			}
 			line = strings.TrimSpace(line[len(m[0]):])
-			if value.MatchString(sub) && settings[name] != nil {
+			if value().MatchString(sub) && settings[name] != nil {
 				b.WriteString(section + "\n")
 			} else {
 				open = false
@@ -150,7 +155,7 @@ func harmless(text string) (kept string, gone []string) {
 		switch {
 		case m == nil:
 			drop("a line that is no setting")
-		case continued || !open || !slices.Contains(settings[name], strings.ToLower(m[1])) || !value.MatchString(m[2]) || strings.EqualFold(m[1], "url") && !address.MatchString(m[2]):
+		case continued || !open || !slices.Contains(settings[name], strings.ToLower(m[1])) || !value().MatchString(m[2]) || strings.EqualFold(m[1], "url") && !address().MatchString(m[2]):
 			drop(strings.TrimPrefix(strings.Trim(section, "[]")+"."+strings.ToLower(m[1]), "."))
 		default:
 			fmt.Fprintf(&b, "\t%s = %s\n", strings.ToLower(m[1]), m[2])

@@ -131,7 +131,7 @@ func (a *laying) decide() (files []workspace.Entry, names []link, links []worksp
 		if !a.local.has(path) {
 			continue
 		}
-		if skipped != "" && beneath.Within(path, []string{skipped}) {
+		if skipped != "" && beneath.Within(path, skipped) {
 			continue
 		}
 		if e.Kind == beneath.File && e.Unsettled && !e.Known {
@@ -193,7 +193,7 @@ func (a *laying) decide() (files []workspace.Entry, names []link, links []worksp
 
 // wins reports whether this layer's entry replaces what is there.
 func (a *laying) wins(path string, e workspace.Entry, have beneath.Stat) bool {
-	protected := beneath.Within(path, a.protected)
+	protected := beneath.Within(path, a.protected...)
 	switch {
 	case a.mirror:
 		return true

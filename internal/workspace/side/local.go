@@ -101,7 +101,7 @@ func (l *Local) open() (*beneath.Dir, error) {
 // has reports whether a path can be in the tree. What cannot is left out of a restore
 // and not asked for.
 func (l *Local) has(path string) bool {
-	return l.cfg.Dir != "" || beneath.Within(path, []string{workspace.AgentData})
+	return l.cfg.Dir != "" || beneath.Within(path, workspace.AgentData)
 }
 
 // real is a path of the tree as programs find it.

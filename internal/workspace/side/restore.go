@@ -188,7 +188,7 @@ func (r *restore) layer(e workspace.PlanEntry, c workspace.LayerContent) error {
 		}
 		return nil
 	}
-	a := &laying{restore: r, layer: e.Layer, to: to, tree: t, links: c.Links, mirror: e.Layer != workspace.SessionOverlay && beneath.Within(to, r.readOnly)}
+	a := &laying{restore: r, layer: e.Layer, to: to, tree: t, links: c.Links, mirror: e.Layer != workspace.SessionOverlay && beneath.Within(to, r.readOnly...)}
 	if err := a.run(); err != nil {
 		return err
 	}

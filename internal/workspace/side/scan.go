@@ -217,7 +217,7 @@ func (s *scan) walk(dir *beneath.Dir, prefix string) error {
 	}
 	for _, name := range names {
 		path := prefix + name
-		if workspace.Excluded(path) || beneath.Within(path, s.req.Exclude) || dbs.sidecar(name) {
+		if workspace.Excluded(path) || beneath.Within(path, s.req.Exclude...) || dbs.sidecar(name) {
 			continue
 		}
 		sub, err := s.entry(dir, name, path, dbs.has(name))

@@ -181,7 +181,7 @@ func (r *restore) seed(s workspace.SeedContent) error {
 	if err := r.root.OpenUp(parent); err != nil {
 		return err
 	}
-	yields := s.IfMissingOnly || beneath.Within(parent, r.protected) // to the thread's own files
+	yields := s.IfMissingOnly || beneath.Within(parent, r.protected...) // to the thread's own files
 	if parent != "" && !yields {
 		moved, err := claim(r.root, []string{parent}, 0o755)
 		if r.result.Moved = append(r.result.Moved, moved...); err != nil {
@@ -197,7 +197,7 @@ func (r *restore) seed(s workspace.SeedContent) error {
 	}
 	defer dir.Close()
 	if st, err := dir.Lstat(name); err == nil {
-		if s.IfMissingOnly || beneath.Within(rel, r.protected) {
+		if s.IfMissingOnly || beneath.Within(rel, r.protected...) {
 			return nil
 		}
 		if st.Kind == beneath.Folder {

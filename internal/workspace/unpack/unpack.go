@@ -296,7 +296,7 @@ func checkName(path string) error {
 		return errors.New("is not a clean relative path")
 	case strings.Count(path, "/") > workspace.MaxNesting:
 		return fmt.Errorf("is more than %d directories deep", workspace.MaxNesting)
-	case beneath.Within(path, []string{workspace.AgentData}):
+	case beneath.Within(path, workspace.AgentData):
 		return errors.New("is where agents keep their conversations")
 	}
 	return nil
