@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -32,7 +33,9 @@ var known = map[string]Host{
 // place is where the API of a kind is on its server.
 var place = map[Kind]string{GitHub: "/api/v3", GitLab: "/api/v4", Gitea: "/api/v1"}
 
-var scp = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):([^:].*)$`)
+var scp = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9][A-Za-z0-9.-]*):([^:].*)$`)
+})
 
 // parse takes an address of git apart: over which scheme the API is, the server, and the path there.
 func parse(remote string) (scheme, host, path string, err error) {
@@ -53,7 +56,7 @@ func parse(remote string) (scheme, host, path string, err error) {
 			return "", "", "", bad()
 		}
 		path = u.Path
-	} else if m := scp.FindStringSubmatch(remote); m != nil {
+	} else if m := scp().FindStringSubmatch(remote); m != nil {
 		scheme, host, path = "https", m[1], m[2]
 	} else {
 		return "", "", "", bad()

@@ -18,7 +18,7 @@ import (
 
 // boxed is git in a box of its own that shows the system's programs and what the command
 // names, and reaches nobody. It ends with us.
-func (r *Runner) boxed(ctx context.Context, bwrap, program string, c Cmd) (_ exec.Cmd, err error) {
+func (r *Runner) boxed(ctx context.Context, bwrap, program string, git []string, c Cmd) (_ exec.Cmd, err error) {
 	uid := c.UID
 	if uid == 0 {
 		uid = r.UID
@@ -66,6 +66,9 @@ func (r *Runner) boxed(ctx context.Context, bwrap, program string, c Cmd) (_ exe
 		}
 		box.Add(m.flag, from(m.path), m.path)
 	}
+	for _, path := range c.Hide {
+		box.Add("--ro-bind", "/dev/null", path)
+	}
 	if err := box.Filter(seccomp.Restricted); err != nil {
 		return exec.Cmd{}, err
 	}
@@ -73,7 +76,7 @@ func (r *Runner) boxed(ctx context.Context, bwrap, program string, c Cmd) (_ exe
 	if dir == "" {
 		dir = "/"
 	}
-	args := append([]string{bwrap}, box.Command(dir, append([]string{program}, c.Args...)...)...)
+	args := append([]string{bwrap}, box.Command(dir, append([]string{program}, git...)...)...)
 	cmd := exec.Cmd{Path: bwrap, Args: args, Dir: "/", ExtraFiles: box.Files()}
 	switch {
 	case uid == 0:

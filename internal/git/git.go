@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // Runner runs git.
@@ -50,12 +52,21 @@ type Cmd struct {
 	// Show and Write are paths of the host that a box shows under their own name,
 	// read-only and writable. A box shows nothing else but the system's programs.
 	Show, Write []string
-	Env         map[string]string // GIT_DIR, GIT_INDEX_FILE and the like
-	Config      map[string]string // on top of the safe set
-	Stdin       io.Reader
+	// Readable has others read what git writes for a user, as the user's own git would: the
+	// server's own files are for nobody else.
+	Readable bool
+	Env      map[string]string // GIT_DIR, GIT_INDEX_FILE and the like
+	Config   map[string]string // on top of the safe set
+	Stdin    io.Reader
 	// Stdout gets what git writes; nil: it is collected and returned. More than Limit bytes
 	// fail the run; 0 is 64 MiB for what is collected and no limit for what is passed on.
 	Stdout io.Writer
+	// Stderr gets what git says besides, which an Error has the end of all the same.
+	Stderr io.Writer
+	// Files is a directory whose files git looks at, "" for none: pipes in it that would hold
+	// git end the run with a PipesError. Hide are pipes that a box shows as empty devices.
+	Files string
+	Hide  []string
 	// UID is whom git runs as, for root: the owner of the files.
 	UID   int
 	Limit int64
@@ -110,11 +121,25 @@ func (r *Runner) Run(ctx context.Context, c Cmd) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := environ(c.Env, safe("never"), c.Config)
-	if bwrap == "" {
-		return c.run(ctx, exec.Cmd{Path: program, Args: append([]string{"git"}, c.Args...), Dir: c.Dir, Env: env})
+	args := c.Args
+	if c.Readable {
+		args = append([]string{"readably"}, c.Args...)
+		c.Config = maps.Clone(c.Config)
+		if c.Config == nil {
+			c.Config = map[string]string{}
+		}
+		c.Config["alias.readably"] = "!umask 022 && exec git"
 	}
-	cmd, err := r.boxed(ctx, bwrap, program, c)
+	ctx, stop := c.watchPipes(ctx)
+	defer stop()
+	env := environ(c.Env, safe("never"), c.Config)
+	if unguarded.Build { // as a program that trusts the repository would
+		bwrap, env = "", environ(c.Env, map[string]string{"safe.directory": "*"}, c.Config)
+	}
+	if bwrap == "" {
+		return c.run(ctx, exec.Cmd{Path: program, Args: append([]string{"git"}, args...), Dir: c.Dir, Env: env})
+	}
+	cmd, err := r.boxed(ctx, bwrap, program, args, c)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +206,9 @@ func (c Cmd) run(ctx context.Context, prepared exec.Cmd) ([]byte, error) {
 	}
 	said := &tail{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, out, said
+	if c.Stderr != nil {
+		cmd.Stderr = io.MultiWriter(said, c.Stderr)
+	}
 	if f, ok := c.Stdout.(*os.File); ok && c.Limit == 0 {
 		cmd.Stdout = f // without a copy
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -55,6 +56,25 @@ func (r *Runner) Remote(ctx context.Context, c Cmd) ([]byte, error) {
 		Path: program, Args: append([]string{"git"}, c.Args...), Dir: c.Dir, Env: pack(env, config, c.Config),
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // no terminal on which ssh could ask
 	})
+}
+
+// MainRemote is the name of the remote that a repository's configuration means where nobody
+// names one: origin, or the only one there is. "" for none, and for several others.
+func MainRemote(config map[string]string) string {
+	var names []string
+	for key := range config {
+		rest, ok := strings.CutPrefix(key, "remote.")
+		if name, has := strings.CutSuffix(rest, ".url"); ok && has {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case slices.Contains(names, "origin"):
+		return "origin"
+	case len(names) == 1:
+		return names[0]
+	}
+	return ""
 }
 
 // Transport is how an address is reached, "" where Remote would not: "https", or "ssh"

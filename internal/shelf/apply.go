@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -19,6 +18,7 @@ import (
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Conflict is a file in the way, and why.
@@ -72,7 +72,7 @@ func (s *Shelf) Apply(ctx context.Context, th fold.Thread, dir string, to string
 		return Applied{}, err
 	}
 	a, err := t.apply(ctx, all[refBase], st, mode == ApplyCheck)
-	a.Notes = append(a.Notes, left...)
+	a.Notes = append(a.Notes, each("left out: ", left)...)
 	return a, err
 }
 
@@ -84,8 +84,8 @@ func inPlace() error {
 type target struct {
 	*one
 	desk   desk
-	repo   *Repository // that it is the top of, nil for none
-	intent string      // the file that says what is being written
+	repo   *userRepo // that it is the top of, nil for none
+	intent string    // the file that says what is being written
 }
 
 // target looks at a directory. Of a repository it is the top.
@@ -98,7 +98,7 @@ func (o *one) target(ctx context.Context, dir string) (*target, error) {
 		return nil, thole.Errorf(thole.CodeInvalid, "look at %s: %w", dir, err).WithHint("name a directory that is there")
 	}
 	t := &target{one: o}
-	repo, err := FindRepository(real)
+	repo, err := findRepository(real)
 	switch {
 	case err == nil && repo.Top == "":
 		return nil, thole.Errorf(thole.CodeInvalid, "%s is a bare repository: it has no files to change", dir).WithHint("use thole thread pull")
@@ -107,7 +107,7 @@ func (o *one) target(ctx context.Context, dir string) (*target, error) {
 	case err != nil && thole.CodeOf(err) != thole.CodeNotFound:
 		return nil, err
 	}
-	uid, err := ownerOf(real)
+	uid, err := beneath.Owner(real)
 	if err != nil {
 		return nil, thole.Errorf(thole.CodeInvalid, "look at %s: %w", real, err)
 	}
@@ -115,7 +115,7 @@ func (o *one) target(ctx context.Context, dir string) (*target, error) {
 	t.intent = filepath.Join(at, "intent.json")
 	t.desk = desk{git: o.cfg.Git, maxFile: o.cfg.MaxFile, maxFiles: o.cfg.MaxFiles, at: at, tree: real, uid: uid, objects: []string{filepath.Join(o.bare, "objects")}, show: append(o.objects(), o.bare)}
 	if t.repo != nil {
-		t.desk.objects, t.desk.show = append(t.desk.objects, t.repo.Objects...), append(t.desk.show, t.repo.Objects...)
+		t.desk.objects, t.desk.show = append(t.desk.objects, t.repo.ObjectDirs()...), append(t.desk.show, t.repo.ObjectDirs()...)
 		err = t.desk.follow(ctx, t.repo)
 	}
 	return t, err
@@ -162,7 +162,7 @@ func (t *target) apply(ctx context.Context, base, st State, check bool) (a Appli
 	for _, path := range dropped {
 		a.Notes = append(a.Notes, path+" is a repository of its own and is not applied")
 	}
-	merged, conflicts, err := t.desk.merge(ctx, t.identity(), nil, base.Commit, user, theirs)
+	merged, conflicts, err := t.desk.merge(ctx, t.identity(), nil, base.Commit, side{user, "yours"}, side{theirs, threadName(t.th)})
 	if err != nil {
 		return a, err
 	}
@@ -193,7 +193,8 @@ func brokeOff(th fold.Thread, dir string) error {
 		WithHint("thole thread apply %s --abort --to %s puts them back; what you changed in them since goes too", th.ID, dir)
 }
 
-// scan makes a tree of the files of the directory. keep: what the desk has is still needed.
+// scan makes a tree of the files of the directory. keep: what the desk has is still needed,
+// the index of the scan before among it.
 func (t *target) scan(ctx context.Context, keep bool) (string, error) {
 	if !keep {
 		if err := t.desk.clear(); err != nil {
@@ -215,12 +216,8 @@ func (t *target) scan(ctx context.Context, keep bool) (string, error) {
 			return "", err
 		}
 	}
-	if keep { // git was in the middle of it
-		if err := os.Remove(t.desk.index()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-	} else if t.repo != nil {
-		if err := t.borrowIndex(); err != nil {
+	if !keep && t.repo != nil {
+		if err := t.borrowIndex(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -242,8 +239,8 @@ const maxIndex = 1 << 30
 
 // borrowIndex begins with a copy of the repository's own index: what it says of unchanged
 // files need not be found out again.
-func (t *target) borrowIndex() error {
-	text, err := readSmall(t.repo.Dir, "index", maxIndex)
+func (t *target) borrowIndex(ctx context.Context) error {
+	text, err := beneath.ReadFile(t.repo.Git, "index", maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -253,7 +250,48 @@ func (t *target) borrowIndex() error {
 	if err := os.WriteFile(t.desk.index(), text, 0o644); err != nil { // nothing of another's is in the room yet
 		return err
 	}
-	return t.desk.give(t.desk.index())
+	if err := t.desk.give(t.desk.index()); err != nil {
+		return err
+	}
+	return t.seeAll(ctx)
+}
+
+// seeAll has git look at the files that the user has it overlook: what they changed there is
+// theirs all the same, and would be written over. A file that is not there because the user
+// checked out others alone stays overlooked.
+func (t *target) seeAll(ctx context.Context) error {
+	out, err := t.desk.look(ctx, git.Cmd{Args: []string{"ls-files", "-v", "-z"}, Limit: maxRaw})
+	if errors.As(err, new(*git.Error)) {
+		return nil // an index of a kind that cannot stand alone, as the scan finds too
+	}
+	if err != nil {
+		return err
+	}
+	flags := map[string][]string{}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		tag, path, ok := strings.Cut(entry, " ")
+		if !ok || tag == "H" {
+			continue
+		}
+		if strings.ToLower(tag) == tag {
+			flags["--no-assume-unchanged"] = append(flags["--no-assume-unchanged"], path)
+		}
+		if strings.EqualFold(tag, "s") && t.there(path) {
+			flags["--no-skip-worktree"] = append(flags["--no-skip-worktree"], path)
+		}
+	}
+	for flag, paths := range flags {
+		if _, err := t.desk.look(ctx, git.Cmd{Args: []string{"update-index", flag, "-z", "--stdin"}, Stdin: listed(paths)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// there reports whether the directory has something at a path.
+func (t *target) there(path string) bool {
+	_, err := os.Lstat(filepath.Join(t.desk.tree, path))
+	return err == nil
 }
 
 // plain leaves changes of repositories below out of a tree: where they are only a commit,
@@ -303,39 +341,12 @@ func parseRaw(out []byte) (all []rawDiff) {
 	return all
 }
 
-// parseMerge reads what git merge-tree -z --name-only says.
-func parseMerge(out []byte, failed error) (tree string, conflicts []Conflict, err error) {
-	var exit *git.Error
-	if failed != nil && (!errors.As(failed, &exit) || exit.Exit != 1) {
-		return "", nil, failed
+// each puts words before every line of a list.
+func each(before string, list []string) (out []string) {
+	for _, text := range list {
+		out = append(out, before+text)
 	}
-	fields := strings.Split(string(out), "\x00")
-	if tree = fields[0]; !validID(tree) {
-		return "", nil, thole.Errorf(thole.CodeInternal, "git named no tree")
-	}
-	at := map[string]int{}
-	rest := fields[1:]
-	for len(rest) > 0 && rest[0] != "" {
-		at[rest[0]] = len(conflicts)
-		conflicts = append(conflicts, Conflict{Path: rest[0], Why: "both changed it"})
-		rest = rest[1:]
-	}
-	for rest = tail(rest, 1); len(rest) >= 3; { // NUMBER, that many paths, kind, message
-		n, err := strconv.Atoi(rest[0])
-		if err != nil || n < 0 || len(rest) < n+3 {
-			break
-		}
-		for _, path := range rest[1 : n+1] {
-			if i, ok := at[path]; ok && strings.HasPrefix(rest[n+1], "CONFLICT") {
-				conflicts[i].Why = strings.TrimSpace(rest[n+2])
-			}
-		}
-		rest = rest[n+3:]
-	}
-	if failed != nil && len(conflicts) == 0 {
-		return "", nil, failed
-	}
-	return tree, conflicts, nil
+	return out
 }
 
 func tail(list []string, n int) []string { return list[min(n, len(list)):] }
@@ -392,10 +403,6 @@ func prefixes(path string) iter.Seq[string] {
 	}
 }
 
-// plainMask has what git writes for a user readable by others, as the user's own git would:
-// the server's own files are not.
-var plainMask = map[string]string{"alias.plainly": "!umask 022 && exec git"}
-
 // write brings the files from one tree to another. git looks at all of them before it
 // writes the first; a crash after that leaves the intent.
 func (t *target) write(ctx context.Context, from, to string, a *Applied) error {
@@ -406,9 +413,9 @@ func (t *target) write(ctx context.Context, from, to string, a *Applied) error {
 	if err != nil {
 		return err
 	}
-	c := git.Cmd{Args: []string{"plainly", "read-tree", "-m", "-u", from, to}, Config: plainMask, Write: []string{t.desk.tree}}
-	if t.repo != nil && t.repo.Dir == filepath.Join(t.desk.tree, ".git") {
-		c.Show = []string{t.repo.Dir} // read-only in what is written
+	c := git.Cmd{Args: []string{"read-tree", "-m", "-u", from, to}, Readable: true, Write: []string{t.desk.tree}}
+	if t.repo != nil && t.repo.Git == filepath.Join(t.desk.tree, ".git") {
+		c.Show = []string{t.repo.Git} // read-only in what is written
 	}
 	_, err = t.desk.look(ctx, c)
 	var failed *git.Error
@@ -466,7 +473,7 @@ func (t *target) abort(ctx context.Context) (a Applied, err error) {
 		}
 		trees[name] = strings.TrimSpace(string(out))
 	}
-	if _, err := t.inIndex(ctx, "after", git.Cmd{Args: []string{"plainly", "read-tree", "--reset", "-u", trees["before"]}, Config: plainMask, Write: []string{t.desk.tree}}); err != nil {
+	if _, err := t.inIndex(ctx, "after", git.Cmd{Args: []string{"read-tree", "--reset", "-u", trees["before"]}, Readable: true, Write: []string{t.desk.tree}}); err != nil {
 		return a, err
 	}
 	a.Done = true

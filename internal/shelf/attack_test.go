@@ -24,7 +24,7 @@ func (b *bench) trap(repo, marks string) {
 		"core.fsmonitor": mark("fsmonitor") + "false", "core.hooksPath": filepath.Join(repo, ".git", "evil"), "core.sshCommand": mark("ssh") + "false", "core.pager": mark("pager") + "cat",
 		"core.editor": mark("editor") + "true", "core.askPass": mark("askpass") + "true", "filter.evil.clean": mark("clean") + "cat", "filter.evil.smudge": mark("smudge") + "cat", "filter.evil.process": mark("process") + "false",
 		"diff.evil.command": mark("diff") + "true", "diff.evil.textconv": mark("textconv") + "cat", "diff.external": mark("external") + "true", "merge.evil.driver": mark("merge") + "true", "credential.helper": "!" + mark("credential"),
-		"gpg.program": mark("gpg") + "true", "commit.gpgSign": "true", "uploadpack.packObjectsHook": mark("pack"), "alias.status": "!" + mark("alias"), "alias.plainly": "!" + mark("plainly"),
+		"gpg.program": mark("gpg") + "true", "commit.gpgSign": "true", "uploadpack.packObjectsHook": mark("pack"), "alias.status": "!" + mark("alias"), "alias.readably": "!" + mark("readably"),
 	} {
 		b.git(repo, "config", k, v)
 	}

@@ -67,7 +67,11 @@ func (s *Shelf) After(ctx context.Context, th fold.Thread, turn int, dir string)
 			return err
 		}
 	}
-	return o.keep(ctx, st, refAfter(turn))
+	if err := o.keep(ctx, st, refAfter(turn)); err != nil {
+		return err
+	}
+	o.tidy()
+	return nil
 }
 
 // needsNone reports whether there is nothing to keep: the files are on another machine, or
@@ -158,9 +162,10 @@ func (o *one) tree(ctx context.Context, last State) (tree string, left []string,
 	defer func() { err = errors.Join(err, o.desk.sweep()) }()
 	tree, left, err = o.desk.scan(ctx, last.Commit, last.tree)
 	if err == nil && tree != last.tree {
-		err = o.bring(ctx, tree, []string{last.Commit}, nil)
+		// Named by itself too: git subtracts a commit's tree only from commits.
+		err = o.bring(ctx, tree, []string{last.Commit, last.tree}, nil)
 	}
-	return tree, left, err
+	return tree, append(left, o.desk.passedOver()...), err
 }
 
 // userHead is what the user's repository is at, from which the first checkpoint of files
@@ -223,10 +228,12 @@ func (o *one) head(ctx context.Context, last State) (Head, string) {
 func (o *one) inFiles() (dir, common string) {
 	switch {
 	case o.user != nil:
-		return o.user.Dir, o.user.Common
+		return o.user.Git, o.user.Common
 	case isFolder(o.dir, ".git"):
-		dir = filepath.Join(o.dir, ".git")
-		return dir, dir
+		// An empty one keeps the name for as long as an executor works in a user's directory.
+		if dir = filepath.Join(o.dir, ".git"); firstLine(dir, "HEAD") != "" {
+			return dir, dir
+		}
 	}
 	return "", ""
 }
@@ -282,7 +289,7 @@ func (o *one) unpack(ctx context.Context, pack io.Reader) error {
 
 // pin keeps a commit of the user's repository from being collected there.
 func (o *one) pin(ctx context.Context, commit string) error {
-	if err := replace(filepath.Join(o.bare, "pinned"), o.user.Dir+"\n"); err != nil {
+	if err := replace(filepath.Join(o.bare, "pinned"), o.user.Common+"\n"); err != nil {
 		return err
 	}
 	_, err := o.user.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"update-ref", pinned(o.th.ID), commit}})
@@ -294,13 +301,13 @@ func pinned(id thole.ThreadID) string { return "refs/thole/base/" + string(id) }
 // unpin takes back what pin wrote, if its repository is still there.
 func (s *Shelf) unpin(ctx context.Context, id thole.ThreadID) error {
 	dir := firstLine(s.path(id), "pinned")
-	if dir == "" || !looksLikeGit(dir) {
-		return nil
+	if trees := filepath.Dir(dir); filepath.Base(trees) == "worktrees" {
+		dir = filepath.Dir(trees) // an earlier version named the git directory of a linked work tree
 	}
-	r := fill(&Repository{Dir: dir})
-	if r == nil {
-		return nil
+	r, err := findRepository(dir)
+	if err != nil || r.Common != dir {
+		return nil //nolint:nilerr // another one is not ours to change
 	}
-	_, err := r.run(ctx, s.cfg.Git, git.Cmd{Args: []string{"update-ref", "-d", pinned(id)}})
+	_, err = r.run(ctx, s.cfg.Git, git.Cmd{Args: []string{"update-ref", "-d", pinned(id)}})
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -28,6 +29,7 @@ import (
 //	       objects
 //	of     the directory that the index is of, and its owner
 //	young  files that the index may be wrong about
+//	pipes  those among the files that git must not open
 //
 // The server opens nothing below room: git in a box has read an agent's files there.
 type desk struct {
@@ -44,6 +46,12 @@ type desk struct {
 	values   map[string]string
 	maxFile  int64
 	maxFiles int
+	// cone is what of a repository was checked out, nil for all: what lies outside of it and
+	// is not there was never there.
+	cone *source.Cone
+	// pipes are among the files and git must not open them; refused have names that git takes
+	// for its own. No look has either, and none can be written over by git.
+	pipes, refused []string
 }
 
 // dataDir is where an agent's own record is in a workspace of an earlier version. It is
@@ -90,6 +98,7 @@ func (d *desk) lay(commit string, sha256 bool) error {
 	if err := d.setHead(commit); err != nil {
 		return err
 	}
+	d.readPipes()
 	return replace(filepath.Join(d.gitDir(), "info", "exclude"), "/"+dataDir+"/\n"+d.exclude+"\n")
 }
 
@@ -152,16 +161,16 @@ func (d *desk) look(ctx context.Context, c git.Cmd) ([]byte, error) {
 	maps.Copy(config, d.values)
 	maps.Copy(config, c.Config)
 	c.Env, c.Config = env, config
-	return d.git.Run(ctx, c)
+	return d.past(ctx, c)
 }
 
 // follow takes over what a repository says about its own files, as far as that is harmless.
-func (d *desk) follow(ctx context.Context, r *Repository) error {
-	text, err := readSmall(r.Common, "info/exclude", maxSmallFile)
+func (d *desk) follow(ctx context.Context, r *userRepo) error {
+	text, err := beneath.ReadFile(r.Common, "info/exclude", maxSmallFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	d.exclude = ignoredAbove(r.Top, d.tree) + string(text)
+	d.exclude = r.ignoredByUser(ctx, d.git) + ignoredAbove(r.Top, d.tree) + string(text)
 	all, err := r.values(ctx, d.git, `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$`)
 	d.values = map[string]string{}
 	for key, value := range all {
@@ -176,7 +185,8 @@ func (d *desk) follow(ctx context.Context, r *Repository) error {
 // scan makes a tree of the files as they are, and names what it left out. It begins with
 // a commit whose tree is known. New objects are in the desk's results until they are swept.
 func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, left []string, err error) {
-	start, index := time.Now(), d.indexTime()
+	began, index := time.Now(), d.indexTime()
+	d.refused = nil
 	if _, err := os.Lstat(d.index()); err != nil {
 		args := []string{"read-tree", "--empty"}
 		if from != "" {
@@ -193,7 +203,7 @@ func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, le
 	young := d.readYoung()
 	defer func() {
 		if err == nil && (len(young) > 0 || d.indexTime() != index) {
-			err = d.writeYoung(ctx, start)
+			err = d.writeYoung(ctx, began)
 		}
 	}()
 	if len(changed) == 0 && len(young) == 0 && fromTree != "" {
@@ -221,6 +231,23 @@ func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, le
 	return tree, append(left, more...), err
 }
 
+// maxPassedOver bounds how many files are named that git passed over.
+const maxPassedOver = 100
+
+// passedOver are the files that the last scan did not look at, and why.
+func (d *desk) passedOver() (left []string) {
+	for _, path := range d.pipes {
+		left = append(left, path+": a pipe")
+	}
+	for _, path := range d.refused {
+		left = append(left, path+": git refuses files of this name")
+	}
+	if more := len(left) - maxPassedOver; more > 0 {
+		left = append(left[:maxPassedOver], fmt.Sprintf("… and %d more", more))
+	}
+	return left
+}
+
 // maxUnreadable is how many files git may fail to read, one after the other, before the
 // look is given up.
 const maxUnreadable = 50
@@ -232,9 +259,11 @@ func (d *desk) add(ctx context.Context, paths []string) (left []string, err erro
 		if len(paths) == 0 {
 			return left, nil
 		}
-		_, err = d.look(ctx, git.Cmd{Args: []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}, Stdin: listed(paths)})
+		said := &start{left: maxSaid}
+		_, err = d.look(ctx, git.Cmd{Args: []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}, Stdin: listed(paths), Stderr: said})
 		var failed *git.Error
 		if !errors.As(err, &failed) {
+			d.refused = refused(said.String(), paths)
 			return left, err
 		}
 		_, bad, ok := strings.Cut(failed.Stderr, "fatal: Unable to process path ")
@@ -246,6 +275,43 @@ func (d *desk) add(ctx context.Context, paths []string) (left []string, err erro
 		left, paths = append(left, bad+": "+reason(failed.Stderr)), slices.Delete(slices.Clone(paths), i, i+1)
 	}
 	return left, err
+}
+
+// refused are files whose names git takes for its own on some machine, as sub/.GIT or
+// git~1. It passes them over and only says so.
+func refused(said string, paths []string) (out []string) {
+	const passed = "Ignoring path "
+	if !strings.Contains(said, passed) {
+		return nil
+	}
+	names := map[string]bool{}
+	for line := range strings.Lines(said) {
+		if name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), passed); ok {
+			names[name] = true
+		}
+	}
+	for _, path := range paths {
+		if names[path] || strings.Contains(path, "\n") && strings.Contains(said, passed+path+"\n") {
+			names[path], out = false, append(out, path)
+		}
+	}
+	return out
+}
+
+// maxSaid bounds what is read of what git says.
+const maxSaid = 4 << 20
+
+// start keeps the beginning of what is written.
+type start struct {
+	strings.Builder
+	left int
+}
+
+func (s *start) Write(p []byte) (int, error) {
+	kept := p[:min(len(p), s.left)]
+	s.left -= len(kept)
+	_, _ = s.Builder.Write(kept)
+	return len(p), nil
 }
 
 func listed(paths []string) io.Reader {
@@ -290,12 +356,23 @@ func (d *desk) status(ctx context.Context) (changed []string, err error) {
 			continue
 		}
 		parts := bytes.SplitN(record, []byte(" "), fields)
-		changed = append(changed, string(parts[len(parts)-1]))
+		if path := string(parts[len(parts)-1]); !d.away(path) {
+			changed = append(changed, path)
+		}
 	}
 	if len(changed) > d.maxFiles {
 		return nil, d.tooMany()
 	}
 	return changed, nil
+}
+
+// away reports whether a file is not there because it was not checked out.
+func (d *desk) away(path string) bool {
+	if d.cone == nil || d.cone.Has(path) {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(d.tree, path))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (d *desk) tooMany() error {
@@ -341,16 +418,18 @@ func (d *desk) takable(changed []string) (take, gone, left []string, err error) 
 	return take, gone, left, nil
 }
 
-// merge merges two trees with a common beginning. The result is with the desk's results.
-func (d *desk) merge(ctx context.Context, identity, config map[string]string, base, ours, theirs string) (tree string, conflicts []Conflict, err error) {
+// merge merges two trees with a common beginning. The result is with the desk's results, and
+// conflicts name the sides by what they are called.
+func (d *desk) merge(ctx context.Context, identity, config map[string]string, base string, ours, theirs side) (tree string, conflicts []Conflict, err error) {
 	args := []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages"}
-	for _, side := range []string{ours, theirs} {
-		out, err := d.look(ctx, git.Cmd{Args: []string{"commit-tree", side, "-p", base, "-m", "side"}, Env: identity})
+	for _, s := range []*side{&ours, &theirs} {
+		out, err := d.look(ctx, git.Cmd{Args: []string{"commit-tree", s.id, "-p", base, "-m", "side"}, Env: identity})
 		if err != nil {
 			return "", nil, err
 		}
-		args = append(args, strings.TrimSpace(string(out)))
+		s.id = strings.TrimSpace(string(out))
+		args = append(args, s.id)
 	}
 	out, err := d.look(ctx, git.Cmd{Args: args, Config: config})
-	return parseMerge(out, err)
+	return parseMerge(out, err, ours, theirs)
 }

@@ -164,7 +164,7 @@ func (o *one) now(ctx context.Context, all states) (State, []string, error) {
 	if err == nil && st.Commit != all[refNow].Commit {
 		err = o.keep(ctx, st, refNow)
 	}
-	return st, left, err
+	return st, append(left, o.unfetched()...), err
 }
 
 // diffTree compares two states with the attributes that the files have now, as git diff
@@ -357,9 +357,12 @@ func (p *patchSplitter) end() {
 
 // Summary says in words how many files and lines differ.
 func (d Diff) Summary() string {
-	files := "files"
+	files, lines := "files", "lines"
 	if d.Total == 1 {
 		files = "file"
 	}
-	return fmt.Sprintf("%d %s changed, %d lines added, %d removed", d.Total, files, d.Added, d.Removed)
+	if d.Added == 1 {
+		lines = "line"
+	}
+	return fmt.Sprintf("%d %s changed, %d %s added, %d removed", d.Total, files, d.Added, lines, d.Removed)
 }

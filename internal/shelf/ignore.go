@@ -1,11 +1,33 @@
 package shelf
 
 import (
+	"context"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
+
+// ignoredByUser is what the user has git ignore in all repositories. It counts in their own:
+// there it is what git says to them.
+func (r *userRepo) ignoredByUser(ctx context.Context, g *git.Runner) string {
+	if r.UID != os.Geteuid() {
+		return ""
+	}
+	path := theUser(g).Ignored(ctx)
+	if path == "" {
+		return ""
+	}
+	text, err := beneath.ReadFile(filepath.Dir(path), filepath.Base(path), maxSmallFile)
+	if err != nil {
+		return "" // without it nothing more is left out
+	}
+	return strings.TrimSuffix(string(text), "\n") + "\n"
+}
 
 // ignoredAbove is what the .gitignore files above a directory say about what is in it, as
 // patterns of that directory: git that looks at the directory alone does not read them.
@@ -17,7 +39,7 @@ func ignoredAbove(top, dir string) string {
 	var out strings.Builder
 	below := strings.Split(filepath.ToSlash(rel), "/")
 	for i := range below {
-		text, err := readSmall(filepath.Join(append([]string{top}, below[:i]...)...), ".gitignore", maxSmallFile)
+		text, err := beneath.ReadFile(filepath.Join(append([]string{top}, below[:i]...)...), ".gitignore", maxSmallFile)
 		if err != nil {
 			continue
 		}

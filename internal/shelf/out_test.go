@@ -207,11 +207,15 @@ func TestPullAndMerge(t *testing.T) {
 	head := b.git(b.repo, "rev-parse", "HEAD")
 	b.git(b.repo, "branch", "-D", m.Branch)
 	m, err = b.shelf.Merge(b.ctx(), b.th, b.at(), b.repo, "")
-	if err != nil || m.Done || len(m.Conflicts) != 1 || m.Conflicts[0].Path != "a.txt" || !strings.Contains(m.Conflicts[0].Why, "CONFLICT") {
+	if err != nil || m.Done || len(m.Conflicts) != 1 || m.Conflicts[0].Path != "a.txt" || m.Conflicts[0].Why != "both changed it" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if b.git(b.repo, "rev-parse", "HEAD") != head || b.git(b.repo, "status", "--porcelain") != "" {
 		t.Error("a merge that was refused changed something")
+	}
+	b.git(b.repo, "checkout", "-q", "--detach")
+	if m, err = b.shelf.Merge(b.ctx(), b.th, b.at(), b.repo, ""); err != nil || m.Into != "HEAD ("+head[:7]+")" || len(m.Conflicts) != 1 {
+		t.Errorf("into no branch: %+v, %v", m, err)
 	}
 	b.git(b.repo, "checkout", "-q", m.Branch)
 	b.agent(func(dir string) { b.write(filepath.Join(dir, "last"), "last") })

@@ -34,19 +34,16 @@ func (s *Shelf) Pull(ctx context.Context, th fold.Thread, dir string, repo, name
 		return Pulled{}, err
 	}
 	defer done()
-	r, err := FindRepository(repo)
+	r, err := findRepository(repo)
 	if err != nil {
 		return Pulled{}, err
 	}
 	return o.pull(ctx, r, name, force)
 }
 
-func (o *one) pull(ctx context.Context, r *Repository, name string, force bool) (Pulled, error) {
+func (o *one) pull(ctx context.Context, r *userRepo, name string, force bool) (Pulled, error) {
 	w, err := o.prepare(ctx, name)
-	p := Pulled{Repo: r.Top, Branch: w.Branch, Commit: w.Commit, Commits: w.Commits, Notes: w.Notes}
-	if p.Repo == "" {
-		p.Repo = r.Dir
-	}
+	p := Pulled{Repo: r.Name(), Branch: w.Branch, Commit: w.Commit, Commits: w.Commits, Notes: w.Notes}
 	if err != nil {
 		return p, err
 	}
@@ -76,12 +73,16 @@ func (o *one) pull(ctx context.Context, r *Repository, name string, force bool) 
 	if old == "" {
 		old = none
 	}
-	_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"plainly", "update-ref", "-m", "thole: pull", ref, p.Commit, old}, Config: plainMask, Env: o.identity()})
+	_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"update-ref", "-m", "thole: pull", ref, p.Commit, old}, Readable: true, Env: o.identity()})
+	if failed := (*git.Error)(nil); errors.As(err, &failed) && strings.Contains(failed.Stderr, "; cannot create") {
+		err = thole.Errorf(thole.CodeConflict, "%s has a branch whose name has no room for %s next to it", p.Repo, w.Branch).
+			WithHint("pull under another name with --as NAME: to git, a and a/b cannot both be branches")
+	}
 	return p, err
 }
 
 // commitOf is the commit that a name means in the repository, "" for none.
-func (r *Repository) commitOf(ctx context.Context, g *git.Runner, name string) (string, error) {
+func (r *userRepo) commitOf(ctx context.Context, g *git.Runner, name string) (string, error) {
 	out, err := r.run(ctx, g, git.Cmd{Args: []string{"rev-parse", "--verify", "-q", name + "^{commit}"}})
 	var failed *git.Error
 	if errors.As(err, &failed) && failed.Exit == 1 {
@@ -91,7 +92,7 @@ func (r *Repository) commitOf(ctx context.Context, g *git.Runner, name string) (
 }
 
 // checkedOut is the working tree of the repository that is at a branch, "" if none is.
-func (r *Repository) checkedOut(ref string) string {
+func (r *userRepo) checkedOut(ref string) string {
 	if head, err := readHead(r.Common, r.Common); err == nil && head.Branch == ref && firstLine(r.Common, "config") != "" {
 		if filepath.Base(r.Common) == ".git" {
 			return filepath.Dir(r.Common)
@@ -111,7 +112,7 @@ func (r *Repository) checkedOut(ref string) string {
 }
 
 // send copies a thread's commits into a repository, which checks them.
-func (o *one) send(ctx context.Context, r *Repository, w Work, old string) error {
+func (o *one) send(ctx context.Context, r *userRepo, w Work, old string) error {
 	in := w.Commit + "\n"
 	for _, have := range []string{old, w.Base, o.th.Files.Carried} {
 		if have == "" {
@@ -134,7 +135,7 @@ func (o *one) send(ctx context.Context, r *Repository, w Work, old string) error
 	}()
 	args, pack, err := unpackArgs(reader)
 	if err == nil {
-		_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: append([]string{"plainly"}, args...), Config: plainMask, Stdin: pack, Timeout: lookTime})
+		_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: args, Readable: true, Stdin: pack, Timeout: lookTime})
 	}
 	reader.CloseWithError(errors.New("the pack was refused"))
 	if failed := <-packed; errors.As(failed, new(*git.Error)) || err == nil {
@@ -162,7 +163,7 @@ func unpackArgs(pack io.Reader) ([]string, io.Reader, error) {
 // Merged is what became of an attempt to merge a thread's branch.
 type Merged struct {
 	Pulled
-	Into        string // the branch that is checked out
+	Into        string // the branch that is checked out, or HEAD and its commit
 	Done        bool
 	FastForward bool
 	Conflicts   []Conflict
@@ -179,7 +180,7 @@ func (s *Shelf) Merge(ctx context.Context, th fold.Thread, dir string, repo, nam
 		return m, err
 	}
 	defer done()
-	r, err := FindRepository(repo)
+	r, err := findRepository(repo)
 	if err != nil {
 		return m, err
 	}
@@ -194,7 +195,7 @@ func (s *Shelf) Merge(ctx context.Context, th fold.Thread, dir string, repo, nam
 		return m, thole.Errorf(thole.CodeConflict, "%s has no commit yet", r.Top).WithHint("use thole thread pull")
 	}
 	if m.Into = strings.TrimPrefix(head.Branch, "refs/heads/"); m.Into == "" {
-		m.Into = head.Commit
+		m.Into = "HEAD (" + head.Commit[:7] + ")"
 	}
 	if m.Pulled, err = o.pull(ctx, r, name, false); err != nil {
 		return m, err
@@ -213,7 +214,7 @@ func (s *Shelf) Merge(ctx context.Context, th fold.Thread, dir string, repo, nam
 		return m, nil
 	}
 	out, err := r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"merge-tree", "--write-tree", "-z", "--name-only", "--messages", head.Commit, m.Commit}})
-	tree, conflicts, err := parseMerge(out, err)
+	tree, conflicts, err := parseMerge(out, err, side{head.Commit, m.Into}, side{m.Commit, m.Branch})
 	if m.Conflicts = conflicts; err != nil || len(m.Conflicts) > 0 {
 		return m, err
 	}
@@ -230,7 +231,7 @@ func (s *Shelf) Merge(ctx context.Context, th fold.Thread, dir string, repo, nam
 	if err != nil {
 		return m, err
 	}
-	_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"plainly", "merge", "-q", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-stat", "-m", "Merge branch '" + m.Branch + "'", m.Commit}, Config: plainMask, Env: env})
+	_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"merge", "-q", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-stat", "-m", "Merge branch '" + m.Branch + "'", m.Commit}, Readable: true, Env: env})
 	if errors.As(err, &failed) {
 		if m.Conflicts = overwritten(failed.Stderr); len(m.Conflicts) > 0 {
 			return m, nil

@@ -5,151 +5,42 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/sandbox/repository"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
-// Repository is a repository of this machine that is not ours, as its files say. Nothing
+// userRepo is a repository of this machine that is not ours, as its files say. Nothing
 // of its configuration was obeyed to find it.
-type Repository struct {
-	Top string // of the working tree, "" for a bare one
-	// Dir is the directory of git for this working tree, Common the one that its other
-	// working trees have too; mostly they are the same.
-	Dir, Common string
-	// Objects are the directories with its objects, its own first.
-	Objects []string
-	SHA256  bool
-	led     bool // found by a file that names another directory, which does not name it
+type userRepo struct {
+	repository.Place
+	sha256 bool
 }
 
 // Bounds of what is read of a repository that is not ours.
 const (
 	maxSmallFile  = 64 << 10
 	maxPackedRefs = 64 << 20
-	maxAlternates = 5 // git's own depth
 )
 
-// FindRepository finds the repository that a directory is in, thole.CodeNotFound if it is
-// in none. A person named the directory: where its files lead elsewhere, they are followed.
-func FindRepository(dir string) (*Repository, error) { return findRepository(dir, false) }
-
-// findRepository finds a repository. In a directory that an agent writes it has to be there
-// itself, or be a working tree that its repository knows: a file that leads to another one
-// would bring what that has onto the shelf.
-func findRepository(dir string, written bool) (*Repository, error) {
-	real, err := filepath.EvalSymlinks(dir)
+// findRepository finds the repository that a directory is in, thole.CodeNotFound if it is
+// in none.
+func findRepository(dir string) (*userRepo, error) {
+	at, err := repository.Find(dir)
 	if err != nil {
-		return nil, thole.Errorf(thole.CodeInvalid, "look at %s: %w", dir, err)
+		return nil, err
 	}
-	for at := real; ; at = filepath.Dir(at) {
-		if r := repositoryAt(at); r != nil && (!written || !r.led) {
-			return r, nil
-		}
-		if at == filepath.Dir(at) {
-			return nil, thole.Errorf(thole.CodeNotFound, "%s is in no git repository", dir).WithHint("name a directory of one with --to")
-		}
-	}
-}
-
-// repositoryAt is the repository whose top, or whose own directory, a directory is.
-func repositoryAt(dir string) *Repository {
-	at := filepath.Join(dir, ".git")
-	st, err := os.Lstat(at)
-	switch {
-	case err != nil:
-		if looksLikeGit(dir) {
-			return fill(&Repository{Dir: dir})
-		}
-		return nil
-	case st.IsDir():
-		if looksLikeGit(at) {
-			return fill(&Repository{Top: dir, Dir: at})
-		}
-		return nil
-	case !st.Mode().IsRegular():
-		return nil
-	}
-	text, ok := strings.CutPrefix(firstLine(dir, ".git"), "gitdir: ")
-	if !ok {
-		return nil
-	}
-	if !filepath.IsAbs(text) {
-		text = filepath.Join(dir, text)
-	}
-	real, err := filepath.EvalSymlinks(text)
-	if err != nil || !looksLikeGit(real) {
-		return nil
-	}
-	r := fill(&Repository{Top: dir, Dir: real})
-	if r != nil {
-		back, err := filepath.EvalSymlinks(firstLine(real, "gitdir"))
-		r.led = err != nil || back != at || r.Common == r.Dir
-	}
-	return r
-}
-
-// looksLikeGit reports whether a directory has what every directory of git has, so that
-// no other is taken for one because a file says so.
-func looksLikeGit(dir string) bool {
-	if st, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil || !st.Mode().IsRegular() {
-		return false
-	}
-	for _, name := range []string{"objects", "commondir"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-func fill(r *Repository) *Repository {
-	r.Common = r.Dir
-	if common := firstLine(r.Dir, "commondir"); common != "" {
-		if !filepath.IsAbs(common) {
-			common = filepath.Join(r.Dir, common)
-		}
-		real, err := filepath.EvalSymlinks(common)
-		if err != nil || !looksLikeGit(real) || filepath.Dir(r.Dir) != filepath.Join(real, "worktrees") {
-			return nil
-		}
-		r.Common = real
-	}
-	r.addObjects(filepath.Join(r.Common, "objects"), 0)
-	head, _ := r.Head()
-	r.SHA256 = len(head.Commit) == 64
-	return r
-}
-
-func (r *Repository) addObjects(dir string, depth int) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil || depth > maxAlternates || slices.Contains(r.Objects, real) {
-		return
-	}
-	if st, err := os.Stat(filepath.Join(real, "pack")); err != nil || !st.IsDir() {
-		if st, err := os.Stat(filepath.Join(real, "info")); err != nil || !st.IsDir() {
-			return
-		}
-	}
-	r.Objects = append(r.Objects, real)
-	text, _ := readSmall(real, "info/alternates", maxSmallFile)
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSuffix(line, "\n"); line == "" || line[0] == '#' || line[0] == '"' {
-			continue // quoted ones name no directory that we would show
-		}
-		if !filepath.IsAbs(line) {
-			line = filepath.Join(real, line)
-		}
-		r.addObjects(line, depth+1)
-	}
+	r := &userRepo{Place: at}
+	head, _ := r.Head() // without one it has no commit to go by
+	r.sha256 = len(head.Commit) == 64
+	return r, nil
 }
 
 // Head is what a working tree is at.
@@ -159,7 +50,7 @@ type Head struct {
 }
 
 // Head reads what the working tree is at.
-func (r *Repository) Head() (Head, error) { return readHead(r.Dir, r.Common) }
+func (r *userRepo) Head() (Head, error) { return readHead(r.Git, r.Common) }
 
 // readHead follows HEAD through the files of a directory of git.
 func readHead(dir, common string) (Head, error) {
@@ -177,7 +68,7 @@ func readHead(dir, common string) (Head, error) {
 	if id := firstLine(common, ref); validID(id) {
 		return Head{Commit: id, Branch: ref}, nil
 	}
-	packed, err := readSmall(common, "packed-refs", maxPackedRefs)
+	packed, err := beneath.ReadFile(common, "packed-refs", maxPackedRefs)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Head{}, err
 	}
@@ -207,34 +98,9 @@ func validRef(ref string) bool {
 	return !strings.Contains(ref, "..") && !strings.Contains(ref, "@{") && !strings.ContainsFunc(ref, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`~^:?*[\`, r) })
 }
 
-// readSmall reads a regular file below a directory, by names that are no links, and
-// refuses one that is longer than it may be.
-func readSmall(dir, path string, limit int64) ([]byte, error) {
-	root, err := beneath.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	in, name, err := root.Parent(path, false)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	f, err := in.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = thole.Errorf(thole.CodeInvalid, "%s in %s has more than %d bytes", path, dir, limit)
-	}
-	return text, err
-}
-
 // firstLine is the first line of a small file, "" where there is none.
 func firstLine(dir, path string) string {
-	text, err := readSmall(dir, path, maxSmallFile)
+	text, err := beneath.ReadFile(dir, path, maxSmallFile)
 	if err != nil {
 		return ""
 	}
@@ -244,12 +110,8 @@ func firstLine(dir, path string) string {
 
 // values reads values of the repository's configuration whose names match. They are read
 // in a box and not obeyed; what the configuration includes is left out.
-func (r *Repository) values(ctx context.Context, g *git.Runner, names string) (map[string]string, error) {
-	uid, err := ownerOf(r.Common)
-	if err != nil {
-		return nil, err
-	}
-	out, err := g.Run(ctx, git.Cmd{Dir: "/", Args: []string{"config", "--file", filepath.Join(r.Common, "config"), "--no-includes", "-z", "--get-regexp", names}, Show: []string{r.Common}, Limit: maxSmallFile, UID: uid})
+func (r *userRepo) values(ctx context.Context, g *git.Runner, names string) (map[string]string, error) {
+	out, err := g.Run(ctx, git.Cmd{Dir: "/", Args: []string{"config", "--file", filepath.Join(r.Common, "config"), "--no-includes", "-z", "--get-regexp", names}, Show: []string{r.Common}, Limit: maxSmallFile, UID: r.UID})
 	var failed *git.Error
 	if err != nil && (!errors.As(err, &failed) || failed.Exit != 1) { // 1: there are none
 		return nil, err
@@ -263,29 +125,26 @@ func (r *Repository) values(ctx context.Context, g *git.Runner, names string) (m
 	return all, nil
 }
 
-// ownerOf is whose a directory is.
-func ownerOf(dir string) (int, error) {
-	d, err := beneath.Open(dir)
-	if err != nil {
-		return 0, err
+// settings are what configuration says in the repository, the user's own and its own.
+func (r *userRepo) settings(ctx context.Context, g *git.Runner) (map[string]string, error) {
+	c := git.Cmd{Dir: r.Common, Show: []string{r.Git, r.Common}, Env: map[string]string{"GIT_DIR": r.Git, "GIT_WORK_TREE": r.Name()}, UID: r.UID}
+	if r.Top != "" {
+		c.Show = append(c.Show, r.Top)
 	}
-	defer d.Close()
-	return d.Owner()
+	return theUser(g).SettingsIn(ctx, c, r.UID == os.Geteuid())
 }
 
 // run runs git on the repository, in a box that shows it writable.
-func (r *Repository) run(ctx context.Context, g *git.Runner, c git.Cmd) (out []byte, err error) {
-	if c.UID, err = ownerOf(r.Common); err != nil {
-		return nil, err
-	}
-	env := map[string]string{"GIT_DIR": r.Dir}
-	if c.Dir = r.Dir; r.Top != "" {
+func (r *userRepo) run(ctx context.Context, g *git.Runner, c git.Cmd) ([]byte, error) {
+	c.UID = r.UID
+	env := map[string]string{"GIT_DIR": r.Git}
+	if c.Dir = r.Git; r.Top != "" {
 		c.Dir, env["GIT_WORK_TREE"] = r.Top, r.Top
 		c.Write = append(c.Write, r.Top)
 	}
 	maps.Copy(env, c.Env)
-	c.Env, c.Write = env, append(c.Write, r.Dir, r.Common)
-	for _, dir := range []string{r.Dir, r.Common} {
+	c.Env, c.Write = env, append(c.Write, r.Git, r.Common)
+	for _, dir := range []string{r.Git, r.Common} {
 		for _, name := range []string{"config", "config.worktree", "hooks", "info", "modules"} { // what git obeys
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 				c.Show = append(c.Show, filepath.Join(dir, name))
@@ -293,9 +152,10 @@ func (r *Repository) run(ctx context.Context, g *git.Runner, c git.Cmd) (out []b
 		}
 	}
 	for _, dir := range r.Objects {
-		if !beneath.Within(dir, c.Write) { // its own are writable with it
+		if !beneath.Within(dir, c.Write...) { // its own are writable with it
 			c.Show = append(c.Show, dir)
 		}
 	}
+	c.Files = r.Top
 	return g.Run(ctx, c)
 }

@@ -28,6 +28,8 @@ import (
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/source"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Config makes a Shelf.
@@ -53,6 +55,8 @@ type Config struct {
 // Files in place are where they are, whatever the dir says.
 type Shelf struct {
 	cfg Config
+	// packing are shelves to pack: calls that end a turn write it, Collect reads it.
+	packing chan *one
 
 	mu    sync.Mutex // guards what follows
 	locks map[thole.ThreadID]*lock
@@ -78,7 +82,7 @@ func New(cfg Config) *Shelf {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Shelf{cfg: cfg, locks: map[thole.ThreadID]*lock{}}
+	return &Shelf{cfg: cfg, packing: make(chan *one, maxPacking), locks: map[thole.ThreadID]*lock{}}
 }
 
 func (s *Shelf) lock(ctx context.Context, id thole.ThreadID) (unlock func(), err error) {
@@ -117,7 +121,7 @@ type one struct {
 	desk desk   // for the files, if there are any now
 	// user is the repository that the files of a thread that works in place belong to, nil
 	// for none.
-	user *Repository
+	user *userRepo
 }
 
 // open locks a thread's shelf and makes it if there is none.
@@ -132,9 +136,9 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, dir string) (o *one, d
 	o = &one{Shelf: s, th: th, dir: dir, bare: s.path(th.ID)}
 	if th.Files.InPlace() {
 		o.dir = th.Files.Dir
-		o.user, err = findRepository(th.Files.Dir, true)
-		if thole.CodeOf(err) == thole.CodeNotFound {
-			err = nil // not every directory is in a repository
+		o.user, err = findRepository(th.Files.Dir)
+		if code := thole.CodeOf(err); code == thole.CodeNotFound || code == thole.CodeInvalid {
+			err = nil // there is none, or one that an agent made and that leads to another
 		}
 	}
 	if err == nil {
@@ -152,7 +156,7 @@ func (s *Shelf) open(ctx context.Context, th fold.Thread, dir string) (o *one, d
 
 // sit makes the desk for the files.
 func (o *one) sit(ctx context.Context) error {
-	uid, err := ownerOf(o.dir)
+	uid, err := beneath.Owner(o.dir)
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "the thread's files cannot be read: %w", err)
 	}
@@ -160,8 +164,11 @@ func (o *one) sit(ctx context.Context) error {
 	if o.user != nil {
 		return o.desk.follow(ctx, o.user)
 	}
+	if cone, ok := source.ParseCone(o.th.Files.Sparse); ok {
+		o.desk.cone = &cone
+	}
 	if _, common := o.inFiles(); common != "" {
-		text, _ := readSmall(common, "info/exclude", maxSmallFile) // without it nothing more is left out
+		text, _ := beneath.ReadFile(common, "info/exclude", maxSmallFile) // without it nothing more is left out
 		o.desk.exclude = string(text)
 	}
 	return nil
@@ -169,7 +176,7 @@ func (o *one) sit(ctx context.Context) error {
 
 // sha256 reports how the shelf names objects.
 func (o *one) sha256() bool {
-	return len(o.th.Files.Commit) == 64 || o.user != nil && o.user.SHA256
+	return len(o.th.Files.Commit) == 64 || o.user != nil && o.user.sha256
 }
 
 // path is a thread's shelf.
@@ -250,7 +257,7 @@ func (o *one) borrow() error {
 	var alternates, shallow strings.Builder
 	for _, dir := range o.objects() {
 		alternates.WriteString(quote(dir) + "\n")
-		text, err := readSmall(filepath.Dir(dir), "shallow", maxShallow)
+		text, err := beneath.ReadFile(filepath.Dir(dir), "shallow", maxShallow)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -316,16 +323,22 @@ func (s *Shelf) Remove(ctx context.Context, id thole.ThreadID) error {
 // collectEvery is how often shelves of deleted threads are looked for.
 const collectEvery = time.Hour
 
-// Collect removes the shelves of threads that are gone, until ctx ends.
+// Collect removes the shelves of threads that are gone, and packs the others when that is
+// due, until ctx ends.
 func (s *Shelf) Collect(ctx context.Context, gone func(context.Context, thole.ThreadID) bool) {
 	tick := time.NewTicker(collectEvery)
 	defer tick.Stop()
+	s.Sweep(ctx, gone)
 	for {
-		s.Sweep(ctx, gone)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			s.Sweep(ctx, gone)
+		case o := <-s.packing:
+			if err := o.pack(ctx); err != nil && ctx.Err() == nil {
+				s.cfg.Log.Warn("pack a shelf", "thread", o.th.ID, "err", err) // after the next turn again
+			}
 		}
 	}
 }

@@ -128,9 +128,9 @@ func TestPushOfTheServer(t *testing.T) {
 		t.Errorf("without a password: %v", err)
 	}
 	b.write(filepath.Join(home, ".gitconfig"), "[safe]\n\tdirectory = *\n[credential]\n\thelper = \"!f() { echo username="+gitremote.User+"; echo password="+gitremote.Password+"; }; f\"\n")
-	ssh, login := gitremote.SSH(t)
-	t.Setenv("GIT_SSH_COMMAND", login)
-	for i, to := range []string{http, ssh + remote} {
+	sshd := gitremote.SSH(t)
+	t.Setenv("GIT_SSH_COMMAND", sshd.Command())
+	for i, to := range []string{http, sshd.URL + remote} {
 		b.agent(func(dir string) { b.write(filepath.Join(dir, "new"), strings.Repeat("newer\n", i+1)) })
 		w, _, err := b.shelf.Push(b.ctx(), b.th, b.at(), to, false)
 		if err != nil || b.git(remote, "rev-parse", w.Branch) != w.Commit {

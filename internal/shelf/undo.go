@@ -11,6 +11,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/git"
+	"github.com/tholehq/thole/internal/sandbox/repository"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // Undoable is the turn that an undo means: the one that is named, or with 0 the last one
@@ -93,10 +95,11 @@ func (o *one) undo(ctx context.Context, as, turn int) (string, error) {
 	if !known {
 		return "", thole.Errorf(thole.CodeNotFound, "the files as they were before turn %d are not known", turn)
 	}
-	now, notes, err := o.now(ctx, all)
+	now, left, err := o.now(ctx, all)
 	if err != nil {
 		return "", err
 	}
+	notes := each("left as it is: ", left)
 	if !hasBefore(all, as) { // else of a try that broke off
 		if err := o.keep(ctx, now, refBefore(as)); err != nil {
 			return "", err
@@ -145,7 +148,7 @@ func (o *one) without(ctx context.Context, all states, now State, as, turn int) 
 			return "", thole.Errorf(thole.CodeNotFound, "what turn %d left was not kept, so nothing distinguishes it from what came after", n).WithHint("put the files back by hand: thole thread diff %s shows them", o.th.ID)
 		}
 		if before.tree != after.tree {
-			merged, conflicts, err := o.desk.merge(ctx, o.identity(), map[string]string{"merge.renames": "false"}, after.Commit, tree, before.tree)
+			merged, conflicts, err := o.desk.merge(ctx, o.identity(), map[string]string{"merge.renames": "false"}, after.Commit, side{tree, "now"}, side{before.tree, fmt.Sprintf("before turn %d", n)})
 			if err != nil {
 				return "", err
 			}
@@ -212,7 +215,7 @@ func account(turn int, d Diff, notes []string) string {
 // writes the first.
 func (o *one) put(ctx context.Context, from, to State) error {
 	start := time.Now()
-	_, err := o.desk.look(ctx, git.Cmd{Args: []string{"plainly", "read-tree", "-m", "-u", from.Commit, to.Commit}, Config: plainMask, Write: []string{o.dir}})
+	_, err := o.desk.look(ctx, git.Cmd{Args: []string{"read-tree", "-m", "-u", from.Commit, to.Commit}, Readable: true, Write: []string{o.dir}})
 	var failed *git.Error
 	if errors.As(err, &failed) && strings.Contains(failed.Stderr, "not uptodate") {
 		return fmt.Errorf("%w: %w", errMoved, err)
@@ -231,7 +234,11 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 	if dir == "" {
 		return ""
 	}
-	r := &Repository{Top: o.dir, Dir: dir, Common: common, Objects: append(o.objects(), o.bare)}
+	uid, err := beneath.Owner(common)
+	if err != nil {
+		return "the repository was left as it is: " + err.Error()
+	}
+	r := &userRepo{Place: repository.Place{Top: o.dir, Git: dir, Common: common, Objects: append(o.objects(), o.bare), UID: uid}}
 	if o.user != nil {
 		r.Top = o.user.Top
 	}
@@ -250,7 +257,7 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 		if name == "" {
 			name = "HEAD"
 		}
-		if _, err := r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"plainly", "update-ref", "--no-deref", "-m", "thole: undo", name, to.Commit, now.Commit}, Config: plainMask, Env: o.identity()}); err != nil {
+		if _, err := r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"update-ref", "--no-deref", "-m", "thole: undo", name, to.Commit, now.Commit}, Readable: true, Env: o.identity()}); err != nil {
 			return "the branch was left as it is: " + err.Error()
 		}
 	}
@@ -271,13 +278,13 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 			paths.WriteString(rel + "\x00")
 		}
 	}
-	args := []string{"plainly", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"}
+	args := []string{"reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"}
 	if now.Commit != to.Commit && !o.th.Files.InPlace() {
-		args, paths = []string{"plainly", "reset", "-q", "HEAD"}, strings.Builder{}
+		args, paths = []string{"reset", "-q", "HEAD"}, strings.Builder{}
 	} else if paths.Len() == 0 {
 		return ""
 	}
-	_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: append([]string{args[0], "--literal-pathspecs"}, args[1:]...), Config: plainMask, Stdin: strings.NewReader(paths.String())})
+	_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: append([]string{"--literal-pathspecs"}, args...), Readable: true, Stdin: strings.NewReader(paths.String())})
 	if err != nil {
 		return "the repository's index was left as it is: " + err.Error()
 	}

@@ -3,12 +3,14 @@ package shelf
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
@@ -51,7 +53,7 @@ func (o *one) prepare(ctx context.Context, name string) (w Work, err error) {
 		return w, err
 	}
 	base := all[refBase]
-	w = Work{Dir: o.bare, Branch: name, Base: base.head.Commit, Notes: left}
+	w = Work{Dir: o.bare, Branch: name, Base: base.head.Commit, Notes: each("left out: ", left)}
 	if w.Branch == "" {
 		w.Branch = BranchOf(o.th)
 	}
@@ -75,8 +77,32 @@ func (o *one) prepare(ctx context.Context, name string) (w Work, err error) {
 	if w.Commits, err = strconv.Atoi(count); err != nil {
 		return w, err
 	}
+	below, err := o.below(ctx, base, st)
+	if err != nil {
+		return w, err
+	}
+	w.Notes = append(w.Notes, below...)
 	w.Remote, err = o.remote(ctx)
 	return w, err
+}
+
+// below says which commits of repositories below a branch names that its beginning does not:
+// the branch does not have them, and nobody else may.
+func (o *one) below(ctx context.Context, base, st State) (notes []string, err error) {
+	out, err := o.own(ctx, git.Cmd{Args: []string{"diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", base.tree, st.tree}, Limit: maxRaw})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range parseRaw(out) {
+		if r.mode != gitlink {
+			continue
+		}
+		if len(notes) == maxNamed {
+			return append(notes, "… and further repositories below"), nil
+		}
+		notes = append(notes, fmt.Sprintf("%s is a repository of its own: the branch names its commit %.12s and does not have it; push it from there, or others cannot check it out", r.path, r.id))
+	}
+	return notes, nil
 }
 
 // gather makes the commit of a state and keeps it under a ref of the shelf.
@@ -164,14 +190,17 @@ func Title(th fold.Thread) string {
 
 const maxTitle = 72
 
-var notInBranch = regexp.MustCompile(`[^a-z0-9]+`)
+// threadName is what a thread is called where others stand next to it.
+func threadName(th fold.Thread) string { return fmt.Sprintf("thread %q", Title(th)) }
+
+var notInBranch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
 // BranchOf is the branch of a thread, also of one that has none of its own.
 func BranchOf(th fold.Thread) string {
 	if th.Files.Branch != "" {
 		return th.Files.Branch
 	}
-	name := strings.Trim(notInBranch.ReplaceAllString(strings.ToLower(Title(th)), "-"), "-")
+	name := strings.Trim(notInBranch().ReplaceAllString(strings.ToLower(Title(th)), "-"), "-")
 	if len(name) > 40 {
 		name = strings.Trim(name[:40], "-")
 	}
@@ -182,32 +211,32 @@ func BranchOf(th fold.Thread) string {
 }
 
 // source is the local repository that the thread's files came from, nil for none.
-func (o *one) source() *Repository {
+func (o *one) source() *userRepo {
 	if o.user != nil || !filepath.IsAbs(o.th.Files.Repo) {
 		return o.user
 	}
-	r, err := FindRepository(o.th.Files.Repo)
+	r, err := findRepository(o.th.Files.Repo)
 	if err != nil {
 		return nil
 	}
 	return r
 }
 
-// author is the user in the environment of git commit-tree: as the source repository
-// says, or the user's own configuration.
+// author is the user in the environment of git commit-tree: as the configuration says in
+// the source repository.
 func (o *one) author(ctx context.Context) (map[string]string, error) {
-	env, own := o.identity(), map[string]string{}
+	env := o.identity()
+	var said map[string]string
 	if repo := o.source(); repo != nil {
 		var err error
-		if own, err = repo.values(ctx, o.cfg.Git, `^user\.(name|email)$`); err != nil {
+		if said, err = repo.settings(ctx, o.cfg.Git); err != nil {
 			return nil, err
 		}
+	} else {
+		said = theUser(o.cfg.Git).Settings(ctx)
 	}
 	for key, names := range map[string][]string{"user.name": {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}, "user.email": {"GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"}} {
-		value := own[key]
-		if value == "" {
-			value = o.global(ctx, key)
-		}
+		value := said[key]
 		if u, err := user.Current(); value == "" && err == nil {
 			value = map[string]string{"user.name": u.Username, "user.email": u.Username + "@localhost"}[key]
 		}
@@ -227,29 +256,14 @@ func printable(r rune) rune {
 	return r
 }
 
-// global reads a value of the user's own configuration.
-func (s *Shelf) global(ctx context.Context, key string) string {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	config := os.Getenv("XDG_CONFIG_HOME")
-	if config == "" {
-		config = filepath.Join(home, ".config")
-	}
-	for _, path := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config")} {
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		if out, err := s.cfg.Git.RunOwn(ctx, git.Cmd{Dir: "/", Args: []string{"config", "--file", path, "--includes", "-z", "--get", key}, Env: map[string]string{"HOME": home}}); err == nil {
-			return strings.TrimSuffix(string(out), "\x00")
-		}
-	}
-	return ""
+// theUser is the server's own user.
+func theUser(g *git.Runner) git.User {
+	home, _ := os.UserHomeDir() // without one nothing is known of the user
+	return git.User{Git: g, Home: home}
 }
 
 // remote is where the thread's branch goes when it is pushed: the repository that its
-// files came from, or the origin of a local one.
+// files came from, or the main remote of a local one.
 func (o *one) remote(ctx context.Context) (string, error) {
 	repo := o.source()
 	if repo == nil {
@@ -258,16 +272,17 @@ func (o *one) remote(ctx context.Context) (string, error) {
 		}
 		return o.th.Files.Repo, nil
 	}
-	all, err := repo.values(ctx, o.cfg.Git, `^remote\.origin\.(url|pushurl)$`)
-	url := all["remote.origin.pushurl"]
+	all, err := repo.values(ctx, o.cfg.Git, `^remote\..*\.(url|pushurl)$`)
+	name := git.MainRemote(all)
+	url := all["remote."+name+".pushurl"]
 	if url == "" {
-		url = all["remote.origin.url"]
+		url = all["remote."+name+".url"]
 	}
 	if err != nil || url == "" {
 		return "", err
 	}
-	if err := CheckRemote(url); err != nil {
-		return "", err
+	if CheckRemote(url) != nil {
+		return url, nil //nolint:nilerr // refused when it is pushed to
 	}
 	if git.Transport(url) == "" && !filepath.IsAbs(url) && !strings.HasPrefix(url, "file://") {
 		url = filepath.Join(repo.Top, url)
@@ -299,6 +314,9 @@ func (s *Shelf) Push(ctx context.Context, th fold.Thread, dir string, remote str
 	}
 	if w.Remote == "" {
 		return w, "", errNoRemote()
+	}
+	if err := CheckRemote(w.Remote); err != nil {
+		return w, "", err
 	}
 	if git.Transport(w.Remote) == "" {
 		return w, "", thole.Errorf(thole.CodeUnsupported, "%s is not reached over https or ssh", w.Remote).WithHint("thole thread push %s on the command line pushes there", th.ID)

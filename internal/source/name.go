@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// maxSlug bounds the words of a branch's name, maxTitle a thread's.
-	maxSlug  = 40
-	maxTitle = 60
-	suffix   = 4
+	// maxSlug bounds the words of a branch's name.
+	maxSlug = 40
+	suffix  = 4
 )
 
 // BranchPrefix is before the name of every branch that thole makes.
@@ -58,38 +57,4 @@ func bounded(word string, limit int) string {
 		word = word[:len(word)-n]
 	}
 	return word
-}
-
-// Title is a message as the name of a thread: its first line, on one line and bounded at
-// a word; "" for a message without text.
-func Title(message string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	var b strings.Builder
-	n := 0
-	for word := range strings.FieldsSeq(strings.Map(shown, line)) {
-		size := len([]rune(word))
-		switch {
-		case n == 0 && size > maxTitle:
-			return string([]rune(word)[:maxTitle]) + "…"
-		case n > 0 && n+1+size > maxTitle:
-			return b.String() + "…"
-		case n > 0:
-			b.WriteByte(' ')
-			n++
-		}
-		b.WriteString(word)
-		n += size
-	}
-	return b.String()
-}
-
-// shown drops what has no place in a line of text.
-func shown(r rune) rune {
-	if unicode.IsSpace(r) {
-		return ' '
-	}
-	if !unicode.IsPrint(r) {
-		return -1
-	}
-	return r
 }

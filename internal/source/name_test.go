@@ -50,18 +50,3 @@ func TestEveryMessageNamesABranch(t *testing.T) {
 		}
 	}
 }
-
-func TestTitleIsOneShortLine(t *testing.T) {
-	for message, want := range map[string]string{
-		"Fix it":                    "Fix it",
-		"  Fix\tit \nand more":      "Fix it",
-		"":                          "",
-		"\x1b]52;c;evil\x07 hi":     "]52;c;evil hi",
-		strings.Repeat("word ", 30): strings.TrimSpace(strings.Repeat("word ", 12)) + "…",
-		strings.Repeat("größe", 30): strings.Repeat("größe", 12) + "…",
-	} {
-		if got := source.Title(message); got != want {
-			t.Errorf("Title(%.30q) = %q, want %q", message, got, want)
-		}
-	}
-}

@@ -102,6 +102,32 @@ func TestPointersOfLFSStayPointers(t *testing.T) {
 	}
 }
 
+// What a filter would encrypt does not come along as it is, new or changed; one that nobody
+// configured does nothing.
+func TestWhatAFilterChangesStays(t *testing.T) {
+	r, repo := newRig(t), newRepo(t)
+	write(t, filepath.Join(repo, ".gitattributes"), "*.key filter=crypt\n*.odd filter=none\n", 0o644)
+	host(t, repo, "config", "filter.crypt.clean", "tr a-z b-za")
+	host(t, repo, "config", "filter.crypt.smudge", "tr b-za a-z")
+	write(t, filepath.Join(repo, "old.key"), "secret\n", 0o644)
+	host(t, repo, "add", "-A")
+	host(t, repo, "commit", "-qm", "encrypted")
+	for _, name := range []string{"old.key", "new.key", "new.odd", "README.md"} {
+		write(t, filepath.Join(repo, name), "another secret\n", 0o644)
+	}
+	id, s := r.must(source.Request{Repo: repo, Dirty: true})
+	dir := r.lay(id, s)
+	if got := r.inside(dir, s, "diff", "--name-status", s.Commit, s.Carried); got != "M\tREADME.md\nA\tnew.odd\n" {
+		t.Errorf("carried are %q", got)
+	}
+	if got := strings.Join(s.LeftOut, ", "); got != "new.key: git's filter crypt does not run, old.key: git's filter crypt does not run" {
+		t.Errorf("left out are %s", got)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "old.key")); err != nil || string(text) != "tfdsfu\n" {
+		t.Errorf("old.key is %q, %v", text, err)
+	}
+}
+
 // Whatever a repository's configuration and attributes name runs at most in a box, and
 // nothing of it comes into the workspace.
 func TestAHostileRepositoryRunsNothing(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tholehq/thole/internal/atomicfile"
 	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/strictjson"
+	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
 // record is what the server keeps of a source that it resolved. It is written before
@@ -33,6 +34,7 @@ type record struct {
 	Format      string   // of object names: sha1 or sha256
 	User, Email string   `json:",omitempty"` // who commits
 	Origin      string   `json:",omitempty"` // where the repository comes from
+	Remote      string   `json:",omitempty"` // what it calls that, "" for origin
 	Shallow     []string `json:",omitempty"` // where its history is cut off
 	Sparse      string   `json:",omitempty"` // patterns of what it shows
 	Cone        bool     `json:",omitempty"` // how they are written
@@ -49,6 +51,9 @@ func heldRef(id thole.ThreadID) string { return "refs/thole/base/" + string(id) 
 // hold records what was resolved, and holds it: the commit in its repository, and what
 // more makes.
 func (b *Branches) hold(ctx context.Context, rec *record, more func(context.Context) error) error {
+	if err := b.elsewhere(ctx, rec); err != nil {
+		return err
+	}
 	if old, err := b.read(rec.Thread); err == nil && old.GitDir != rec.GitDir {
 		if err := b.release(ctx, old); err != nil {
 			return err
@@ -101,7 +106,7 @@ func (b *Branches) setRef(ctx context.Context, rec *record, args ...string) erro
 // are there.
 func objectsOf(rec *record) (dirs []string) {
 	for _, dir := range rec.Source.Objects {
-		if _, err := os.Stat(dir); err == nil && !within(dir, rec.GitDir) {
+		if _, err := os.Stat(dir); err == nil && !beneath.Within(dir, rec.GitDir) {
 			dirs = append(dirs, dir)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/platform/view"
 )
@@ -24,14 +23,14 @@ const (
 // Inspect looks into the repository of this machine that a directory is in: its branches,
 // where its HEAD is, and how many files have changes that are not committed.
 func (b *Branches) Inspect(ctx context.Context, path string) (view.Repository, error) {
-	at, below, err := find(path)
+	at, err := find(path)
 	if err != nil {
 		return view.Repository{}, err
 	}
 	if err := b.allowed(at); err != nil {
 		return view.Repository{}, err
 	}
-	out := view.Repository{Repo: at.name(), Dir: below, Bare: at.top == "", Branches: []view.BranchRef{}}
+	out := view.Repository{Repo: at.Name(), Dir: at.below(), Bare: at.Top == "", Branches: []view.BranchRef{}}
 	if head, err := b.run(ctx, at, git.Cmd{Args: []string{"symbolic-ref", "--quiet", "--short", "HEAD"}}); err == nil {
 		out.Branch = strings.TrimSpace(string(head))
 	}
@@ -56,16 +55,16 @@ func (b *Branches) Inspect(ctx context.Context, path string) (view.Repository, e
 
 // count counts uncommitted changes. A repository in which that takes too long, or in which
 // there are too many, has some.
-func (b *Branches) count(ctx context.Context, at repository, out *view.Repository) error {
+func (b *Branches) count(ctx context.Context, at userRepo, out *view.Repository) error {
 	state, err := b.run(ctx, at, git.Cmd{
-		Dir: at.top, Env: map[string]string{"GIT_WORK_TREE": at.top}, Limit: maxStatus, Timeout: inspectTime,
+		Dir: at.Top, Env: map[string]string{"GIT_WORK_TREE": at.Top}, Limit: maxStatus, Timeout: inspectTime,
 		Args: []string{"status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"},
 	})
 	switch {
 	case errors.Is(err, git.ErrTooLong), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		out.Truncated = true
 	case err != nil:
-		return thole.Errorf(thole.CodeUnavailable, "read the state of %s: %w", at.name(), err)
+		return unusable(at, err)
 	}
 	for entry := range bytes.SplitSeq(state, []byte{0}) {
 		switch {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"strings"
 	"time"
 
@@ -33,8 +35,17 @@ func (b *Branches) Lay(ctx context.Context, id thole.ThreadID, s thole.Source, d
 		return err
 	}
 	defer root.Close()
-	uid := owner(dir)
-	if err := plant(root, rec, s, uid); err != nil {
+	uid := 0
+	if os.Geteuid() == 0 {
+		if uid, err = root.Owner(); err != nil {
+			return err
+		}
+	}
+	packed, leads, err := b.names(ctx, &rec, s)
+	if err != nil {
+		return b.explain(rec, err)
+	}
+	if err := plant(root, rec, s, uid, packed, leads); err != nil {
 		return fmt.Errorf("make the workspace's repository: %w", err)
 	}
 	run := func(args ...string) error {
@@ -69,12 +80,16 @@ func (b *Branches) explain(rec record, err error) error {
 		return thole.Errorf(thole.CodeUnsupported, "repository %s is a partial clone and lacks some files of commit %s: %w", rec.Source.Repo, short(rec.Source.Commit), err).
 			WithHint("git -C %s checkout %s fetches them", rec.Source.Repo, short(rec.Source.Commit))
 	}
+	if strings.Contains(failed.Stderr, "error: invalid path ") { // which git takes for its own, or leads out
+		return thole.Errorf(thole.CodeUnsupported, "check out commit %s of %s: it has a file that git refuses: %w", short(rec.Source.Commit), rec.Source.Repo, err).
+			WithHint("choose another commit; this one may have been made to do harm")
+	}
 	return thole.Errorf(thole.CodeUnavailable, "check out commit %s of %s: %w", short(rec.Source.Commit), rec.Source.Repo, err).
 		WithHint("git -C %s fsck looks for damage there", rec.Source.Repo)
 }
 
 // plant writes the repository's own files, which are few: what else it has is elsewhere.
-func plant(root *beneath.Dir, rec record, s thole.Source, uid int) error {
+func plant(root *beneath.Dir, rec record, s thole.Source, uid int, packed string, leads map[string]string) error {
 	if err := root.RemoveAll(".git"); err != nil {
 		return err
 	}
@@ -84,7 +99,9 @@ func plant(root *beneath.Dir, rec record, s thole.Source, uid int) error {
 		".git/config":                  config(rec),
 		".git/objects/info/alternates": string(alternates(s.Objects)),
 		".git/info/exclude":            "",
+		".git/packed-refs":             packed,
 	}
+	maps.Copy(files, leads)
 	if len(rec.Shallow) > 0 {
 		files[".git/shallow"] = strings.Join(rec.Shallow, "\n") + "\n"
 	}
@@ -150,7 +167,8 @@ func config(rec record) string {
 		}
 	}
 	if rec.Origin != "" {
-		fmt.Fprintf(&c, "[remote \"origin\"]\n\turl = %s\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n", value(rec.Origin))
+		name := remoteOf(&rec)
+		fmt.Fprintf(&c, "[remote %s]\n\turl = %s\n\tfetch = %s\n", value(name), value(rec.Origin), value("+refs/heads/*:refs/remotes/"+name+"/*"))
 		if rec.Partial {
 			c.WriteString("\tpromisor = true\n\tpartialclonefilter = blob:none\n")
 		}

@@ -5,45 +5,44 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Files that LFS keeps elsewhere are pointers in a commit and content in a working tree.
-// The content of those that a user changed is carried; of the others the pointer stays.
+// Files that a filter of git changes are others in a commit than in a working tree. Those that
+// LFS keeps elsewhere are pointers in a commit and content in a working tree. The content of
+// those that a user changed is carried; of the others the pointer stays.
 
 // change is an entry of the desk's index that differs from the base.
-type change struct{ mode, before, after, path string }
+type change struct{ kind, mode, before, after, path string }
 
-// unchanged puts the pointers of files back that are what their pointer says. Git takes
-// them for changed where its index is as old as they are, as after a clone.
-func (d *desk) unchanged(ctx context.Context) error {
-	changes, err := d.changes(ctx)
-	if err != nil || len(changes) == 0 {
+// filtered puts files back that git's filters would have changed. Of those of LFS it is the
+// pointers whose content was fetched: git takes them for changed where its index is as old as
+// they are, as after a clone. Content of another filter is not what the user commits: it may
+// be a secret that the filter encrypts. So it is left out, and named.
+func (d *desk) filtered(ctx context.Context, rec *record, changes []change) error {
+	filters, err := d.filters(ctx, changes)
+	if err != nil || len(filters) == 0 {
 		return err
-	}
-	var names strings.Builder
-	for _, c := range changes {
-		names.WriteString(c.path + "\x00")
-	}
-	out, err := d.git(ctx, strings.NewReader(names.String()), nil, "check-attr", "-z", "--stdin", "filter")
-	if err != nil {
-		return err
-	}
-	lfs := map[string]bool{}
-	for f := strings.Split(out, "\x00"); len(f) >= 3; f = f[3:] {
-		lfs[f[0]] = f[2] == "lfs"
 	}
 	var back strings.Builder
 	for _, c := range changes {
-		if !lfs[c.path] {
-			continue
-		}
-		same, err := d.pointed(ctx, c)
-		if err != nil {
-			return err
-		}
-		if same {
+		switch name := filters[c.path]; {
+		case name == "lfs":
+			same, err := d.pointed(ctx, c)
+			if err != nil {
+				return err
+			}
+			if same {
+				fmt.Fprintf(&back, "%s %s\t%s\x00", c.mode, c.before, c.path)
+			}
+		case !slices.Contains(d.at.filters, name): // it does nothing for the user either
+		case c.kind == "A":
+			fmt.Fprintf(&back, "0 %s\t%s\x00", c.before, c.path)
+			rec.Source.LeftOut = noted(rec.Source.LeftOut, c.path+": git's filter "+name+" does not run")
+		default:
 			fmt.Fprintf(&back, "%s %s\t%s\x00", c.mode, c.before, c.path)
+			rec.Source.LeftOut = noted(rec.Source.LeftOut, c.path+": git's filter "+name+" does not run")
 		}
 	}
 	if back.Len() == 0 {
@@ -53,15 +52,42 @@ func (d *desk) unchanged(ctx context.Context) error {
 	return err
 }
 
-// changes are the files that the base has too, with other content.
+// filters are the names of the filters that changed files have.
+func (d *desk) filters(ctx context.Context, changes []change) (map[string]string, error) {
+	if len(d.at.filters) == 0 && !slices.ContainsFunc(changes, func(c change) bool { return c.kind == "M" }) {
+		return nil, nil
+	}
+	var names strings.Builder
+	for _, c := range changes {
+		if c.mode != gitlink {
+			names.WriteString(c.path + "\x00")
+		}
+	}
+	if names.Len() == 0 {
+		return nil, nil
+	}
+	out, err := d.git(ctx, strings.NewReader(names.String()), nil, "check-attr", "-z", "--stdin", "filter")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	for f := strings.Split(out, "\x00"); len(f) >= 3; f = f[3:] {
+		if f[2] != "unspecified" && f[2] != "unset" && f[2] != "set" {
+			all[f[0]] = f[2]
+		}
+	}
+	return all, nil
+}
+
+// changes are the files that the base has with other content, or has not.
 func (d *desk) changes(ctx context.Context) (all []change, err error) {
-	out, err := d.git(ctx, nil, nil, "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--diff-filter=M", d.base)
+	out, err := d.git(ctx, nil, nil, "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--diff-filter=AM", d.base)
 	if err != nil {
 		return nil, err
 	}
 	for f := strings.Split(out, "\x00"); len(f) >= 2; f = f[2:] {
 		if w := strings.Fields(f[0]); len(w) == 5 {
-			all = append(all, change{w[1], w[2], w[3], f[1]})
+			all = append(all, change{w[4], w[1], w[2], w[3], f[1]})
 		}
 	}
 	return all, nil
@@ -72,6 +98,9 @@ const maxPointer = 1024
 
 // pointed reports whether the new content is what the old, a pointer, points to.
 func (d *desk) pointed(ctx context.Context, c change) (bool, error) {
+	if c.kind != "M" {
+		return false, nil
+	}
 	size, err := d.git(ctx, nil, nil, "cat-file", "-s", c.before)
 	if err != nil || len(strings.TrimSpace(size)) > 4 {
 		return false, err

@@ -14,31 +14,34 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/git"
 	"github.com/tholehq/thole/internal/source"
+	"github.com/tholehq/thole/internal/workspace/beneath"
+	"golang.org/x/sys/unix"
 )
 
 // resolveLocal makes a source of a repository of this machine.
 func (b *Branches) resolveLocal(ctx context.Context, rec *record, r source.Request) error {
-	at, below, err := find(r.Repo)
+	at, err := find(r.Repo)
 	if err != nil {
 		return err
 	}
 	if err := b.allowed(at); err != nil {
 		return err
 	}
-	if at.top == "" && r.Dirty {
-		return thole.Errorf(thole.CodeInvalid, "%s has no working tree, so there are no uncommitted files to take along", at.common).WithHint("leave out --dirty")
+	if at.Top == "" && r.Dirty {
+		return thole.Errorf(thole.CodeInvalid, "%s has no working tree, so there are no uncommitted files to take along", at.Common).WithHint("leave out --dirty")
 	}
 	if err := b.look(ctx, &at, rec, r.Ref); err != nil {
 		return err
 	}
-	rec.Source.Repo = at.name()
+	rec.Source.Repo = at.Name()
 	if why := unshared(at); why != "" {
 		if err := b.copyLocal(ctx, at, rec); err != nil {
 			return fmt.Errorf("%s, so it is copied: %w", why, err)
 		}
 	} else {
-		rec.Source.Objects, rec.GitDir, rec.UID = at.objects, at.common, at.uid
+		rec.Source.Objects, rec.GitDir, rec.UID = at.ObjectDirs(), at.Common, at.uid
 	}
+	below := at.below()
 	if r.Dir == "" && below != "" && !r.Dirty && !b.has(ctx, at, rec.Source.Commit, below) {
 		below = "" // nobody asked for it by name
 	}
@@ -58,55 +61,59 @@ func (b *Branches) resolveLocal(ctx context.Context, rec *record, r source.Reque
 // unshared is why agents are not shown a repository's objects, "" if they are. What it
 // borrows lies in a repository that nobody named, with a history of its own; and the agents
 // of root are users of their own.
-func unshared(at repository) string {
-	if at.borrows() {
-		return at.name() + " borrows objects from " + at.objects[len(at.objects)-1]
+func unshared(at userRepo) string {
+	if n := len(at.Objects); n > 0 {
+		return at.Name() + " borrows objects from " + at.Objects[n-1]
 	}
-	if path := closed(at.objects); path != "" {
+	if path := closed(at.ObjectDirs()); path != "" {
 		return path + " is not readable for agents"
+	}
+	if unix.Access(at.Common, unix.W_OK) != nil { // no ref there keeps the commit
+		return at.Common + " may not be written"
 	}
 	return ""
 }
 
 // allowed refuses repositories in thole's own home, as what the server keeps there is not
 // for agents, and paths that cannot be recorded.
-func (b *Branches) allowed(at repository) error {
+func (b *Branches) allowed(at userRepo) error {
 	home, err := filepath.EvalSymlinks(b.cfg.Home)
 	if err != nil {
 		return err
 	}
 	for _, p := range at.shown() {
 		if !utf8.ValidString(p) {
-			return thole.Errorf(thole.CodeUnsupported, "repository %q has a path that is not UTF-8", at.name()).WithHint("rename the directory")
+			return thole.Errorf(thole.CodeUnsupported, "repository %q has a path that is not UTF-8", at.Name()).WithHint("rename the directory")
 		}
-		if within(p, home) || within(home, p) {
-			return thole.Errorf(thole.CodeForbidden, "repository %s holds thole's own files, or is one of them", at.name()).WithHint("choose another repository, or another --home")
+		if beneath.Within(p, home) || beneath.Within(home, p) {
+			return thole.Errorf(thole.CodeForbidden, "repository %s holds thole's own files, or is one of them", at.Name()).WithHint("choose another repository, or another --home")
 		}
 	}
 	return nil
 }
 
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+// run runs git over a repository of the user, which it sees read-only.
+func (b *Branches) run(ctx context.Context, at userRepo, c git.Cmd) ([]byte, error) {
+	return b.cfg.Git.Run(ctx, b.over(at, c))
 }
 
-// run runs git over a repository of the user, which it sees read-only.
-func (b *Branches) run(ctx context.Context, at repository, c git.Cmd) ([]byte, error) {
+// over is a command over a repository of the user.
+func (b *Branches) over(at userRepo, c git.Cmd) git.Cmd {
 	// The working tree is the one that was found, not what the configuration says.
-	env := map[string]string{"GIT_DIR": at.gitDir, "GIT_WORK_TREE": at.name(), "GIT_NO_LAZY_FETCH": "1"}
+	env := map[string]string{"GIT_DIR": at.Git, "GIT_WORK_TREE": at.Name(), "GIT_NO_LAZY_FETCH": "1"}
 	for k, v := range c.Env {
 		env[k] = v
 	}
-	c.Env, c.UID = env, at.uid
+	c.Env, c.UID, c.Files = env, at.uid, at.Top
 	if c.Dir == "" {
-		c.Dir = at.common
+		c.Dir = at.Common
 	}
 	c.Show = append(at.shown(), c.Show...)
-	return b.cfg.Git.Run(ctx, c)
+	return c
 }
 
 // look finds out which commit is meant and what a copy of it needs.
-func (b *Branches) look(ctx context.Context, at *repository, rec *record, ref string) error {
+func (b *Branches) look(ctx context.Context, at *userRepo, rec *record, ref string) error {
 	out, err := b.run(ctx, *at, git.Cmd{Args: []string{"rev-parse", "--is-shallow-repository", "--show-object-format"}})
 	if err != nil {
 		return unusable(*at, err)
@@ -120,7 +127,7 @@ func (b *Branches) look(ctx context.Context, at *repository, rec *record, ref st
 		return err
 	}
 	if words[0] == "true" {
-		if rec.Shallow, err = shallow(filepath.Join(at.common, "shallow")); err != nil {
+		if rec.Shallow, err = shallow(at.Common); err != nil {
 			return unusable(*at, err)
 		}
 	}
@@ -129,16 +136,20 @@ func (b *Branches) look(ctx context.Context, at *repository, rec *record, ref st
 		return unusable(*at, err)
 	}
 	rec.User, rec.Email = settings["user.name"], settings["user.email"]
-	rec.Origin = cleanURL(settings["remote.origin.url"])
-	if settings["core.sparsecheckout"] == "true" {
-		if st, err := os.Lstat(filepath.Join(at.gitDir, "info")); err == nil && !st.IsDir() {
-			return unusable(*at, errors.New("info is not a directory"))
+	if remote := git.MainRemote(settings); remote != "" {
+		rec.Origin = cleanURL(settings["remote."+remote+".url"])
+		if remote != "origin" {
+			rec.Remote = remote
 		}
-		patterns, err := small(filepath.Join(at.gitDir, "info", "sparse-checkout"))
+	}
+	if settings["core.sparsecheckout"] == "true" {
+		patterns, err := small(at.Git, "info/sparse-checkout")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return unusable(*at, err)
 		}
-		rec.Sparse, rec.Cone = patterns, settings["core.sparsecheckoutcone"] == "true"
+		if _, ok := source.ParseCone(patterns); ok && settings["core.sparsecheckoutcone"] == "true" {
+			rec.Sparse, rec.Cone, rec.Source.Sparse = patterns, true, patterns
+		} // else the copy has all files: which ones such patterns name only git knows
 	}
 	for key, value := range settings {
 		if rest, ok := strings.CutPrefix(key, "filter."); ok {
@@ -155,7 +166,7 @@ func (b *Branches) look(ctx context.Context, at *repository, rec *record, ref st
 }
 
 // commit is what a ref means.
-func (b *Branches) commit(ctx context.Context, at repository, ref string) (string, error) {
+func (b *Branches) commit(ctx context.Context, at userRepo, ref string) (string, error) {
 	tries := []string{"HEAD"}
 	if ref != "" {
 		tries = []string{ref, "refs/remotes/origin/" + ref}
@@ -173,14 +184,14 @@ func (b *Branches) commit(ctx context.Context, at repository, ref string) (strin
 		return "", unusable(at, last)
 	}
 	if ref == "" {
-		return "", thole.Errorf(thole.CodeNotFound, "repository %s has no commit yet", at.name()).WithHint("git commit makes one; or name a branch that has one with --ref")
+		return "", thole.Errorf(thole.CodeNotFound, "repository %s has no commit yet", at.Name()).WithHint("git commit makes one, --ref names a branch that has one, and --here works in the directory itself")
 	}
-	return "", thole.Errorf(thole.CodeNotFound, "repository %s has no commit %q", at.name(), ref).WithHint("git -C %s branch -a lists branches; git fetch may bring it", at.name())
+	return "", thole.Errorf(thole.CodeNotFound, "repository %s has no commit %q", at.Name(), ref).WithHint("git -C %s branch -a lists branches; git fetch may bring it", at.Name())
 }
 
 // complete makes sure that all files of a commit are in a partial clone: in a box there is
 // nobody to fetch the others from.
-func (b *Branches) complete(ctx context.Context, at repository, commit string) error {
+func (b *Branches) complete(ctx context.Context, at userRepo, commit string) error {
 	out, err := b.run(ctx, at, git.Cmd{Args: []string{"rev-list", "--objects", "--missing=print", "--no-object-names", commit + "^{tree}"}, Limit: 1 << 30})
 	if err != nil {
 		return unusable(at, err)
@@ -192,23 +203,27 @@ func (b *Branches) complete(ctx context.Context, at repository, commit string) e
 		}
 	}
 	if missing > 0 {
-		return thole.Errorf(thole.CodeUnsupported, "repository %s is a partial clone and lacks %d objects of commit %s", at.name(), missing, short(commit)).
-			WithHint("git -C %s checkout %s fetches them; git fetch --refetch --no-filter fetches all", at.name(), short(commit))
+		return thole.Errorf(thole.CodeUnsupported, "repository %s is a partial clone and lacks %d objects of commit %s", at.Name(), missing, short(commit)).
+			WithHint("git -C %s checkout %s fetches them; git fetch --refetch --no-filter fetches all", at.Name(), short(commit))
 	}
 	return nil
 }
 
 // has reports whether a commit has a directory.
-func (b *Branches) has(ctx context.Context, at repository, commit, dir string) bool {
+func (b *Branches) has(ctx context.Context, at userRepo, commit, dir string) bool {
 	out, err := b.run(ctx, at, git.Cmd{Args: []string{"cat-file", "-t", commit + ":" + dir}})
 	return err == nil && strings.TrimSpace(string(out)) == "tree"
 }
 
-func unusable(at repository, err error) error {
+func unusable(at userRepo, err error) error {
 	if thole.HintOf(err) != "" {
-		return fmt.Errorf("look at repository %s: %w", at.name(), err)
+		return fmt.Errorf("look at repository %s: %w", at.Name(), err)
 	}
-	return thole.Errorf(thole.CodeUnavailable, "look at repository %s: %w", at.name(), err).WithHint("git -C %s status shows whether git can use it", at.name())
+	var held *git.PipesError
+	if errors.As(err, &held) {
+		return thole.Errorf(thole.CodeUnsupported, "look at repository %s: %w", at.Name(), err).WithHint("remove it if you did not make it")
+	}
+	return thole.Errorf(thole.CodeUnavailable, "look at repository %s: %w", at.Name(), err).WithHint("git -C %s status shows whether git can use it", at.Name())
 }
 
 // validID reports whether a text is the whole name of an object.
@@ -219,15 +234,15 @@ func validID(s string) bool {
 func short(id string) string { return id[:min(len(id), 12)] }
 
 // shallow reads where a history is cut off.
-func shallow(path string) ([]string, error) {
-	text, err := small(path)
+func shallow(dir string) ([]string, error) {
+	text, err := small(dir, "shallow")
 	if err != nil {
 		return nil, err
 	}
 	var cuts []string
 	for line := range strings.SplitSeq(text, "\n") {
 		if !validID(line) {
-			return nil, fmt.Errorf("%s is damaged", path)
+			return nil, fmt.Errorf("shallow in %s is damaged", dir)
 		}
 		cuts = append(cuts, line)
 	}

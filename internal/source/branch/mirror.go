@@ -51,7 +51,7 @@ func (b *Branches) resolveURL(ctx context.Context, rec *record, r source.Request
 	if err := b.fetch(ctx, b.mirror(name), r.Repo, r.Ref, token); err != nil {
 		return err
 	}
-	own := b.own(ctx)
+	own := b.user().Settings(ctx)
 	rec.Source.Repo, rec.User, rec.Email, rec.Origin = r.Repo, own["user.name"], own["user.email"], cleanURL(r.Repo)
 	return b.fromMirror(ctx, rec, r, name)
 }
@@ -65,7 +65,7 @@ func (b *Branches) resolveCopy(ctx context.Context, rec *record, r source.Reques
 	if err != nil {
 		return thole.Errorf(thole.CodeInvalid, "URL %q cannot be read: %w", r.Repo, err)
 	}
-	at, _, err := find(plain)
+	at, err := find(plain)
 	if err != nil {
 		return err
 	}
@@ -85,12 +85,12 @@ func (b *Branches) resolveCopy(ctx context.Context, rec *record, r source.Reques
 }
 
 // copyLocal copies the objects of a repository into a mirror and has the record use that.
-func (b *Branches) copyLocal(ctx context.Context, at repository, rec *record) error {
+func (b *Branches) copyLocal(ctx context.Context, at userRepo, rec *record) error {
 	if len(rec.Shallow) > 0 || rec.Partial {
-		return thole.Errorf(thole.CodeUnsupported, "repository %s has only a part of its history, so it cannot be copied", at.name()).
-			WithHint("git -C %s fetch --unshallow fetches the rest; named by its path it is shared and not copied", at.name())
+		return thole.Errorf(thole.CodeUnsupported, "repository %s has only a part of its history, so it cannot be copied", at.Name()).
+			WithHint("git -C %s fetch --unshallow fetches the rest; named by its path it is shared and not copied", at.Name())
 	}
-	name := mirrorName("file://"+at.common, "")
+	name := mirrorName("file://"+at.Common, "")
 	defer b.lock(name)()
 	if err := b.open(ctx, name, rec.Format); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (b *Branches) copyLocal(ctx context.Context, at repository, rec *record) er
 
 // known are commits that a mirror has and the repository still has too, in the form that
 // leaves them out of a pack.
-func (b *Branches) known(ctx context.Context, at repository, mirror string) (string, error) {
+func (b *Branches) known(ctx context.Context, at userRepo, mirror string) (string, error) {
 	held, err := b.cfg.Git.Own(ctx, mirror, "for-each-ref", "--format=%(objectname)", "refs/thole/base")
 	if err != nil {
 		return "", err

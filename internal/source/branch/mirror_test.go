@@ -1,16 +1,12 @@
 package branch_test
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +15,8 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/source"
 	"github.com/tholehq/thole/internal/source/branch"
+	"github.com/tholehq/thole/internal/testkit/gitremote"
 	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // direct keeps proxies of this machine out of a test.
@@ -179,67 +175,18 @@ func TestAFileURLIsCopied(t *testing.T) {
 func TestARepositoryOverSSH(t *testing.T) {
 	direct(t)
 	r, repo := newRig(t), newRepo(t)
-	sshd, dir := lab.SSHD(t), t.TempDir()
-	for _, name := range []string{"host", "mine", "other"} {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, name)).CombinedOutput(); err != nil {
-			t.Fatalf("%v %s", err, out)
-		}
-	}
-	if os.Geteuid() == 0 {
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // it insists
-			t.Fatal(err)
-		}
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(address)
-	write(t, filepath.Join(dir, "config"), fmt.Sprintf("ListenAddress 127.0.0.1\nPort %s\nHostKey %[2]s/host\nAuthorizedKeysFile %[2]s/mine.pub\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n", port, dir), 0o600)
-	var said bytes.Buffer
-	cmd := exec.Command(sshd, "-D", "-e", "-f", filepath.Join(dir, "config"))
-	cmd.Stderr, cmd.SysProcAttr = &said, lab.Leash()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("sshd: %s", said.String())
-		}
-	})
-	poll.Until(t, "sshd", func() bool {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "ssh://" + me.Username + "@" + address + repo
-	key, err := os.ReadFile(filepath.Join(dir, "host.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "known"), "[127.0.0.1]:"+port+" "+string(key), 0o600)
-	ssh := func(key, known string) {
-		t.Setenv("GIT_SSH_COMMAND", fmt.Sprintf("ssh -F /dev/null -o IdentitiesOnly=yes -i %s -o UserKnownHostsFile=%s", filepath.Join(dir, key), filepath.Join(dir, known)))
-	}
-	ssh("mine", "none")
+	sshd := gitremote.SSH(t)
+	url := sshd.URL + repo
+	ssh := func(key, known string) { t.Setenv("GIT_SSH_COMMAND", gitremote.Login(key, known)) }
+	ssh(sshd.Key, filepath.Join(t.TempDir(), "none"))
 	if _, err := r.resolve(newThread(), source.Request{Repo: url}); thole.CodeOf(err) != thole.CodeUnavailable || !strings.Contains(err.Error(), "key is not known") {
 		t.Errorf("an unknown host: %v", err)
 	}
-	ssh("other", "known")
+	ssh(sshd.Other, sshd.Known)
 	if _, err := r.resolve(newThread(), source.Request{Repo: url}); thole.CodeOf(err) != thole.CodeForbidden {
 		t.Errorf("a wrong key: %v", err)
 	}
-	ssh("mine", "known")
+	ssh(sshd.Key, sshd.Known)
 	clean(r, source.Request{Repo: url}, repo)
 	if _, err := r.resolve(newThread(), source.Request{Repo: url + "/none"}); thole.CodeOf(err) != thole.CodeNotFound {
 		t.Errorf("no repository: %v", err)

@@ -3,6 +3,7 @@ package branch_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,9 @@ func TestSubmodulesStayEmpty(t *testing.T) {
 	host(t, repo, "submodule", "--quiet", "add", sub, "lib")
 	host(t, repo, "commit", "-qm", "with a submodule")
 	dir, s := clean(r, source.Request{Repo: repo}, "")
+	if !slices.Equal(s.Submodules, []string{"lib"}) || s.LFS != nil {
+		t.Errorf("named are %q and %q", s.Submodules, s.LFS)
+	}
 	if entries, err := os.ReadDir(filepath.Join(dir, "lib")); err != nil || len(entries) != 0 {
 		t.Errorf("the submodule has %v, %v", entries, err)
 	}
@@ -118,6 +122,31 @@ func TestSubmodulesStayEmpty(t *testing.T) {
 	write(t, filepath.Join(repo, "lib/README.md"), "other\n", 0o644)
 	if _, s := r.must(source.Request{Repo: repo, Dirty: true}); s.Carried != "" {
 		t.Errorf("carried %+v", s)
+	}
+}
+
+// What a copy lacks is named as far as the commit has it, for a repository of the user as
+// for a mirror; lists that git cannot read name nothing.
+func TestWhatIsElsewhereIsNamed(t *testing.T) {
+	r, repo, sub := newRig(t), newRepo(t), newRepo(t)
+	host(t, repo, "submodule", "--quiet", "add", sub, "lib/ödd [a]*")
+	write(t, filepath.Join(repo, ".gitattributes"), "*.bin filter=lfs diff=lfs -text\n# *.no filter=lfs\n*.txt text\n*.other filter=lfsx\n", 0o644)
+	write(t, filepath.Join(repo, "web/.gitattributes"), "*.bin filter=lfs\n/big/** filter=lfs\n", 0o644)
+	write(t, filepath.Join(repo, ".gitmodules"), host(t, repo, "show", ":.gitmodules")+"[submodule \"gone\"]\n\tpath = gone\n[submodule \"a file\"]\n\tpath = README.md\n[include]\n\tpath = /etc/passwd\n", 0o644)
+	host(t, repo, "add", "-A")
+	host(t, repo, "commit", "-qm", "with parts elsewhere")
+	for _, at := range []string{repo, "file://" + repo} {
+		if _, s := r.must(source.Request{Repo: at}); !slices.Equal(s.Submodules, []string{"lib/ödd [a]*"}) || !slices.Equal(s.LFS, []string{"*.bin", "/big/**"}) {
+			t.Errorf("of %s are named %q and %q", at, s.Submodules, s.LFS)
+		}
+		if _, s := r.must(source.Request{Repo: at, Ref: "HEAD~1"}); s.Submodules != nil || s.LFS != nil {
+			t.Errorf("of an earlier commit are named %q and %q", s.Submodules, s.LFS)
+		}
+	}
+	write(t, filepath.Join(repo, ".gitmodules"), "[submodule \"broken\n", 0o644)
+	host(t, repo, "-c", "submodule.recurse=false", "commit", "-qm", "broken", ".gitmodules")
+	if _, s := r.must(source.Request{Repo: repo}); s.Submodules != nil || len(s.LFS) != 2 {
+		t.Errorf("of a broken list are named %q and %q", s.Submodules, s.LFS)
 	}
 }
 

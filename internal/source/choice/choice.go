@@ -39,6 +39,8 @@ type Repositories interface {
 	source.Resolver
 	// Inspect looks into the repository of this machine that a directory is in.
 	Inspect(ctx context.Context, path string) (view.Repository, error)
+	// Names lists files of the repository that a directory is in.
+	Names(ctx context.Context, path, ref string, dirty bool) ([]string, error)
 }
 
 // Uploads keeps what clients send until a thread is made of it.
@@ -48,10 +50,13 @@ type Uploads interface {
 }
 
 // Service makes sources and offers what they can be made of.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg   Config
+	names listing
+}
 
 // New makes a Service.
-func New(cfg Config) *Service { return &Service{cfg} }
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
 
 // Inspect looks into a repository of this machine.
 func (s *Service) Inspect(ctx context.Context, path string) (view.Repository, error) {

@@ -31,6 +31,55 @@ func (a *takes) Inspect(context.Context, string) (view.Repository, error) {
 	return view.Repository{}, nil
 }
 
+func (a *takes) Names(_ context.Context, path, ref string, dirty bool) ([]string, error) {
+	if ref == "gone" || dirty {
+		return nil, thole.Errorf(thole.CodeNotFound, "no such commit")
+	}
+	return []string{"deep/down/rowing.go", "row.go", "README.md"}, nil
+}
+
+// The files of a thread that has not begun are found in the repository or directory that it
+// would work on, without keys and what is thole's own, and links are not followed.
+func TestFilesBeforeAThreadBegins(t *testing.T) {
+	top := t.TempDir()
+	for name, text := range map[string]string{"plain/rowing.txt": "", "plain/.git/rowing": "", "plain/.ssh/rowing": "", "home/rowing": ""} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(top, "home"), filepath.Join(top, "plain", "link")); err != nil {
+		t.Fatal(err)
+	}
+	s := choice.New(choice.Config{Branch: &takes{}, Home: filepath.Join(top, "home"), KeyDir: func(name string) bool { return name == ".ssh" }})
+	for _, c := range []struct {
+		of    view.SourceChoice
+		query string
+		want  string
+		code  thole.Code
+	}{
+		{view.SourceChoice{Kind: thole.SourceBranch, Repo: top}, "row", "row.go deep/down/rowing.go", ""},
+		{view.SourceChoice{Kind: thole.SourceBranch, Repo: top}, "", "row.go README.md deep/down/rowing.go", ""},
+		{view.SourceChoice{Kind: thole.SourceBranch, Repo: top, Ref: "gone"}, "", "", thole.CodeNotFound},
+		{view.SourceChoice{Kind: thole.SourceBranch, Repo: filepath.Join(top, "home")}, "", "", thole.CodeForbidden},
+		{view.SourceChoice{Kind: thole.SourceBranch, Repo: "https://example.org/x"}, "", "", thole.CodeInvalid},
+		{view.SourceChoice{Kind: thole.SourceHere, Dir: filepath.Join(top, "plain")}, "row", "rowing.txt", ""},
+		{view.SourceChoice{Kind: thole.SourceHere, Dir: filepath.Join(top, "plain", "link")}, "row", "", thole.CodeForbidden},
+		{view.SourceChoice{Kind: thole.SourceUpload, Upload: "u"}, "row", "", thole.CodeInvalid},
+	} {
+		found, err := s.SearchFiles(ctx, c.of, c.query)
+		var names []string
+		for _, f := range found {
+			names = append(names, f.Path)
+		}
+		if got := strings.Join(names, " "); got != c.want || thole.CodeOf(err) != c.code {
+			t.Errorf("%+v %q: %q, %v, want %q", c.of, c.query, got, err, c.want)
+		}
+	}
+}
+
 func TestEveryKindIsHonouredOrRefusedByName(t *testing.T) {
 	template := false
 	repos, here := &takes{}, &takes{}
