@@ -13,7 +13,7 @@ import (
 // Nothing that cannot be read may ever count as a yes.
 func FuzzAnswer(f *testing.F) {
 	kinds := []event.AskKind{
-		event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskInput, event.AskPlan, event.AskElicitation, event.AskTool, event.AskAuth,
+		event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskInput, event.AskPlan, event.AskElicitation, event.AskTool,
 	}
 	for i, s := range []string{
 		`{"decision":"accept"}`, `{"decision":{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["a"]}}}`, `{"permissions":{"network":{}},"scope":"session"}`,
@@ -31,9 +31,7 @@ func FuzzAnswer(f *testing.F) {
 		switch a.Decision {
 		case "", event.DecisionAllow, event.DecisionAlways, event.DecisionDeny, event.DecisionCancel:
 		default:
-			if kind != event.AskAuth {
-				t.Fatalf("%s: decision %q", kind, a.Decision)
-			}
+			t.Fatalf("%s: decision %q", kind, a.Decision)
 		}
 		if approval := kind == event.AskCommand || kind == event.AskFileChange; approval && a.Decision == "" {
 			t.Fatalf("%s: an answer without a verdict was taken: %s", kind, raw)

@@ -94,11 +94,25 @@ func TestAnswerByID(t *testing.T) {
 	}
 }
 
+// A rule that the ask did not offer is not what the agent would remember: the answer is
+// refused, and the ask stays open.
+func TestARuleThatWasNotOffered(t *testing.T) {
+	w := join(t, tholetest.New(t), `{}`)
+	id := w.thread(`{}`)
+	w.turn(id, "sim: run echo yes ;; say done")
+	i, m := w.note(0, askApproval)
+	w.send(`{"id":` + string(m.ID) + `,"result":{"decision":{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["echo"]}}}}`)
+	if _, why := w.note(i, "warning"); !strings.Contains(fmt.Sprint(why.field("message")), "offered no rule") {
+		t.Errorf("the warning is %s", why.Params)
+	}
+	w.send(`{"id":` + string(m.ID) + `,"result":{"decision":"acceptForSession"}}`)
+	w.note(i, "turn/completed")
+}
+
 func TestDecisions(t *testing.T) {
 	for _, tc := range []struct{ decision, item, turn string }{
 		{`"accept"`, "completed", "completed"},
 		{`"acceptForSession"`, "completed", "completed"},
-		{`{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":["echo"]}}`, "completed", "completed"},
 		{`"decline"`, "declined", "completed"},
 		{`"cancel"`, "", "interrupted"},
 	} {

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/commandline"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/strictjson"
@@ -30,54 +32,49 @@ func parseRequestID(id jsonrpc.ID) (thole.ThreadID, thole.AskID, bool) {
 	return thole.ThreadID(t), thole.AskID(a), ok && t != "" && a != ""
 }
 
-// request encodes an ask.
+// request encodes an ask. dir is where the thread's agent works.
 func request(id thole.ThreadID, turn thole.TurnID, a event.Ask, at int64, dir string) *frame {
 	t, u, i := string(id), string(turn), string(cmp.Or(a.Item, thole.ItemID(a.ID)))
-	rid, reason := requestID(id, a.ID), ptr(cmp.Or(a.Reason, a.Title))
-	switch a.Kind {
+	rid, reason := requestID(id, a.ID), ptr(a.Reason)
+	extra := &app.AskExtra{Kind: string(a.Kind), DeadlineAtMs: millis(a.Deadline), Line: a.Command}
+	switch formOf(a) {
 	case event.AskCommand:
-		return ask(rid, "item/commandExecution/requestApproval", app.CommandApproval{
-			Kind: "command", ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: ptr(a.Reason), Command: &a.Command,
-			Cwd: new(cmp.Or(a.Dir, dir)), CommandActions: []app.CommandAction{{Type: "unknown", Command: a.Command}},
-			ProposedExecpolicyAmendment: a.Amendment, AvailableDecisions: decisions(a),
-		})
+		w := app.CommandApproval{
+			Kind: "command", ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, EnvironmentID: new("local"), Reason: reason, Cwd: new(absolute(dir, a.Dir)),
+			ProposedExecpolicyAmendment: execRule(a), AvailableDecisions: decisions(a),
+		}
+		if a.Kind == event.AskCommand {
+			w.Command, w.CommandActions = new(argv(a.Command, a.Argv)), actions(a.Command, *w.Cwd)
+		} else {
+			call := toolLine(a)
+			w.Command, w.CommandActions = &call, []app.CommandAction{{Type: string(commandline.Unknown), Command: call}}
+		}
+		return ask(rid, "item/commandExecution/requestApproval", w, func() any { w.Thole = extra; return w })
 	case event.AskFileChange:
-		return ask(rid, "item/fileChange/requestApproval", app.FileApproval{ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: reason})
+		w := app.FileApproval{ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Reason: reason}
+		return ask(rid, "item/fileChange/requestApproval", w, func() any { w.Thole = extra; return w })
 	case event.AskPermissions:
-		wanted := a.Amendment
-		if len(wanted) == 0 {
-			wanted = json.RawMessage(`{"network":null,"fileSystem":null}`)
+		w := app.PermissionsApproval{ThreadID: t, TurnID: u, ItemID: i, EnvironmentID: new("local"), StartedAtMs: at, Cwd: absolute(dir, a.Dir), Reason: reason, Permissions: a.Amendment}
+		return ask(rid, "item/permissions/requestApproval", w, func() any { w.Thole = extra; return w })
+	case event.AskInput:
+		w := app.UserInputRequest{ThreadID: t, TurnID: u, ItemID: i, Questions: oneChoice(questions(a)), IsBlocking: true}
+		if left := thole.Millis(a.Deadline) - at; !a.Deadline.IsZero() && left > 0 {
+			w.AutoResolutionMs = &left
 		}
-		return ask(rid, "item/permissions/requestApproval", app.PermissionsApproval{
-			ThreadID: t, TurnID: u, ItemID: i, StartedAtMs: at, Cwd: cmp.Or(a.Dir, dir), Reason: reason, Permissions: wanted,
-		})
-	case event.AskInput, event.AskPlan:
-		w := app.UserInputRequest{ThreadID: t, TurnID: u, ItemID: i, Questions: questions(a), IsBlocking: true}
-		return ask(rid, "item/tool/requestUserInput", w)
+		return ask(rid, "item/tool/requestUserInput", w, func() any { w.Questions, w.Thole = questions(a), extra; return w })
 	case event.AskElicitation:
-		schema := a.Schema
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		w := app.Elicitation{
+			ThreadID: t, TurnID: &u, ServerName: cmp.Or(a.Title, "mcp"), Mode: "form", Message: cmp.Or(a.Reason, a.Title), RequestedSchema: a.Schema,
 		}
-		return ask(rid, "mcpServer/elicitation/request", app.Elicitation{
-			ThreadID: t, TurnID: &u, ServerName: cmp.Or(a.Title, "mcp"), Mode: "form", Message: cmp.Or(a.Reason, a.Title), RequestedSchema: schema,
-		})
+		if len(w.RequestedSchema) == 0 {
+			w.RequestedSchema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		return ask(rid, "mcpServer/elicitation/request", w, func() any { w.Thole = extra; return w })
 	case event.AskTool:
-		call := app.ToolCall{ThreadID: t, TurnID: u, CallID: i, Arguments: json.RawMessage("{}")}
-		if a.Tool != nil {
-			call.Tool = a.Tool.Name
-			call.Namespace = ptr(a.Tool.Server)
-			if len(a.Tool.Input) > 0 {
-				call.Arguments = a.Tool.Input
-			}
-		}
-		return ask(rid, "item/tool/call", call)
-	case event.AskAuth:
-		f := ask(rid, "thole/auth/refresh", app.AuthRefresh{ThreadID: t, TurnID: u, Reason: cmp.Or(a.Reason, a.Title)})
-		f.extension = true
-		return f
+		w := toolCall(t, u, i, a)
+		return ask(rid, "item/tool/call", w, func() any { w.Thole = extra; return w })
 	}
-	return nil
+	return nil // of a kind that no agent puts any more
 }
 
 // The choices of a plan's approval, as a question: the contract has no other form.
@@ -96,13 +93,24 @@ func questions(a event.Ask) []app.Question {
 	}
 	out := make([]app.Question, 0, len(a.Questions))
 	for _, q := range a.Questions {
-		w := app.Question{ID: q.ID, Header: cmp.Or(q.Header, "Question"), Question: q.Text, IsOther: q.Free, IsSecret: q.Secret}
+		w := app.Question{ID: q.ID, Header: cmp.Or(q.Header, "Question"), Question: q.Text, IsOther: q.Free, IsSecret: q.Secret, Multi: q.Multi}
 		for _, o := range q.Options {
 			w.Options = append(w.Options, app.QuestionOption{Label: o.Label, Description: o.Description})
 		}
 		out = append(out, w)
 	}
 	return out
+}
+
+// oneChoice is questions for clients that know Codex's alone, which have one answer each.
+func oneChoice(list []app.Question) []app.Question {
+	for i := range list {
+		if q := &list[i]; q.Multi {
+			q.Multi = false
+			q.Question += " (several may apply)"
+		}
+	}
+	return list
 }
 
 func decisions(a event.Ask) []json.RawMessage {
@@ -112,8 +120,9 @@ func decisions(a event.Ask) []json.RawMessage {
 		case event.DecisionAllow:
 			out = append(out, json.RawMessage(`"accept"`))
 		case event.DecisionAlways:
-			if len(a.Amendment) > 0 {
-				out = append(out, json.RawMessage(`{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":`+string(a.Amendment)+`}}`))
+			if rule := execRule(a); rule != nil {
+				raw, _ := json.Marshal(map[string]any{"acceptWithExecpolicyAmendment": map[string]any{"execpolicy_amendment": rule}})
+				out = append(out, raw)
 			} else {
 				out = append(out, json.RawMessage(`"acceptForSession"`))
 			}
@@ -135,7 +144,7 @@ func (c *conn) answered(m jsonrpc.Message) jsonrpc.Reaction {
 		return jsonrpc.Ignore()
 	}
 	raw := bytes.Clone(m.Result)
-	err := c.srv.lanes.Submit(lane{"thread", string(id)}, serial.Exclusive, func() { c.answer(id, askID, raw) })
+	err := c.srv.lanes.Submit(lane{laneThread, string(id)}, serial.Exclusive, func() { c.answer(id, askID, raw) })
 	if err != nil {
 		return jsonrpc.CloseWith("overloaded: an answer could not be taken")
 	}
@@ -171,19 +180,23 @@ func (c *conn) warn(id thole.ThreadID, text string) {
 	}
 }
 
-// parseAnswer reads a client's answer to an ask of a kind. What cannot be read is
-// no answer.
+// parseAnswer reads a client's answer to an ask, in the form in which it went out. What
+// cannot be read is no answer.
 func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 	bad := func(err error) (event.Answer, error) {
 		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "answer to a %s ask: %w", a.Kind, err)
 	}
-	switch a.Kind {
+	switch formOf(a) {
 	case event.AskCommand, event.AskFileChange:
 		var w app.ApprovalAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
 		}
-		return decision(w.Decision)
+		out, err := decision(a, w.Decision)
+		if err != nil {
+			return bad(err)
+		}
+		return out, nil
 	case event.AskPermissions:
 		var w app.PermissionsAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
@@ -197,7 +210,7 @@ func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 			d = event.DecisionAlways
 		}
 		return event.Answer{Decision: d, Amendment: w.Permissions}, nil
-	case event.AskInput, event.AskPlan:
+	case event.AskInput:
 		var w app.UserInputAnswer
 		if err := strictjson.Unmarshal(raw, &w); err != nil {
 			return bad(err)
@@ -207,6 +220,9 @@ func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 		}
 		if a.Kind == event.AskPlan {
 			return planAnswer(w), nil
+		}
+		if len(w.Answers) == 0 { // the agent goes on without, it does not wait for a better one
+			return event.Answer{Decision: event.DecisionDeny}, nil
 		}
 		out := event.Answer{Answers: map[string][]string{}}
 		for q, list := range w.Answers {
@@ -228,17 +244,9 @@ func parseAnswer(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 		}
 		return bad(thole.Errorf(thole.CodeInvalid, "unknown action %q", w.Action))
 	case event.AskTool:
-		var w app.ToolCallAnswer
-		if err := strictjson.Unmarshal(raw, &w); err != nil {
-			return bad(err)
-		}
-		return event.Answer{Result: raw}, nil
+		return toolAnswer(raw), nil
 	}
-	var w app.Answer
-	if err := strictjson.Unmarshal(raw, &w); err != nil {
-		return bad(err)
-	}
-	return fromAnswer(w), nil
+	return bad(thole.Errorf(thole.CodeInvalid, "no client was asked"))
 }
 
 // planAnswer reads the question that a plan's approval went out as.
@@ -253,8 +261,9 @@ func planAnswer(w app.UserInputAnswer) event.Answer {
 	return event.Answer{Decision: event.DecisionDeny, Message: said}
 }
 
-// decision reads a verdict: a word, or an object that accepts an offered rule.
-func decision(raw json.RawMessage) (event.Answer, error) {
+// decision reads a verdict: a word, or an object that accepts the rule that the ask offered.
+// Any other rule would allow what nobody was shown.
+func decision(a event.Ask, raw json.RawMessage) (event.Answer, error) {
 	var word string
 	if strictjson.Unmarshal(raw, &word) == nil {
 		switch word {
@@ -271,20 +280,25 @@ func decision(raw json.RawMessage) (event.Answer, error) {
 	}
 	var rule struct {
 		Exec *struct {
-			Amendment json.RawMessage `json:"execpolicy_amendment"`
+			Amendment []string `json:"execpolicy_amendment"`
 		} `json:"acceptWithExecpolicyAmendment"`
 		Network json.RawMessage `json:"applyNetworkPolicyAmendment"`
 	}
 	if err := strictjson.Unmarshal(raw, &rule); err != nil {
 		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "unreadable decision: %w", err)
 	}
+	offered := execRule(a)
 	switch {
-	case rule.Exec != nil:
-		return event.Answer{Decision: event.DecisionAlways, Amendment: rule.Exec.Amendment}, nil
 	case len(rule.Network) > 0:
-		return event.Answer{Decision: event.DecisionAlways, Amendment: rule.Network}, nil
+		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "the ask offered no network rule to remember").WithHint("answer with accept or decline")
+	case rule.Exec == nil:
+		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision")
+	case offered == nil:
+		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "the ask offered no rule to remember").WithHint("answer with acceptForSession")
+	case !slices.Equal(rule.Exec.Amendment, offered):
+		return event.Answer{}, thole.Errorf(thole.CodeInvalid, "the ask offered the rule %q, not %q", offered, rule.Exec.Amendment).WithHint("answer with the rule of proposedExecpolicyAmendment")
 	}
-	return event.Answer{}, thole.Errorf(thole.CodeInvalid, "unknown decision")
+	return event.Answer{Decision: event.DecisionAlways, Amendment: a.Amendment}, nil
 }
 
 func fromAnswer(w app.Answer) event.Answer {

@@ -9,6 +9,7 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/provider"
 	clis "github.com/tholehq/thole/internal/provider/table"
+	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -113,6 +114,48 @@ func (c *catalog) wireModel(providerName, model string) string {
 	return providerName + "/" + model
 }
 
+// onlyEffort stands for the choice that a model without efforts leaves: clients want one.
+const onlyEffort = "medium"
+
+// effort is what a client's word for the effort means with the model that it names, or that
+// the thread has: of a model that has none, the only one listed is the agent's own.
+func (c *catalog) effort(word string, set, now event.Settings) string {
+	if word != onlyEffort {
+		return word
+	}
+	name, model := cmp.Or(set.Provider, now.Provider, c.provider()), set.Model
+	switch {
+	case model == event.OwnChoice:
+		model = ""
+	case model == "" && (set.Provider == "" || set.Provider == now.Provider):
+		model = now.Model
+	}
+	for _, info := range c.cfg.Providers() {
+		if info.Name != name {
+			continue
+		}
+		i := slices.IndexFunc(info.Models, func(m provider.Model) bool { return m.ID == model || model == "" && m.Default })
+		switch {
+		case i >= 0 && len(info.Models[i].Efforts) > 0, i < 0 && model != "":
+			return word
+		case now.Effort != "":
+			return event.OwnChoice
+		}
+		return ""
+	}
+	return word
+}
+
+// version is that of an agent's CLI; of the protocol where it is not known.
+func (c *catalog) version(providerName string) string {
+	for _, info := range c.cfg.Providers() {
+		if info.Name == providerName && info.Version != "" {
+			return info.Version
+		}
+	}
+	return version.Codex
+}
+
 // list is every model of every provider that is there. The default is the user's
 // choice, else the default provider's own.
 func (c *catalog) list(chosen event.Settings) []app.Model {
@@ -144,10 +187,21 @@ func (c *catalog) list(chosen event.Settings) []app.Model {
 	return oneDefault(models)
 }
 
+// unlisted is a model that a thread has and its provider does not list.
+func (c *catalog) unlisted(providerName, model string) (app.Model, bool) {
+	for _, info := range c.cfg.Providers() {
+		if info.Name != providerName || model == "" || slices.ContainsFunc(info.Models, func(m provider.Model) bool { return m.ID == model }) {
+			continue
+		}
+		return wireModel(info, provider.Model{ID: model}, c.wireModel(providerName, model), false), true
+	}
+	return app.Model{}, false
+}
+
 func wireModel(info provider.Info, m provider.Model, id string, isDefault bool) app.Model {
 	out := app.Model{
 		ID: id, Model: id, DisplayName: cmp.Or(m.Title, m.ID), Description: "Runs in " + cmp.Or(info.Title, info.Name),
-		SupportedReasoningEfforts: []app.EffortOption{}, InputModalities: []string{"text", "image"},
+		SupportedReasoningEfforts: []app.EffortOption{}, InputModalities: modalities(m.Inputs),
 		AdditionalSpeedTiers: []string{}, ServiceTiers: []string{}, IsDefault: isDefault,
 	}
 	if info.Name == clis.Contract {
@@ -159,10 +213,20 @@ func wireModel(info provider.Info, m provider.Model, id string, isDefault bool) 
 		out.SupportedReasoningEfforts = append(out.SupportedReasoningEfforts, app.EffortOption{ReasoningEffort: e, Description: e})
 	}
 	if len(m.Efforts) == 0 {
-		out.SupportedReasoningEfforts = []app.EffortOption{{ReasoningEffort: "medium", Description: "the provider's own"}}
+		out.SupportedReasoningEfforts = []app.EffortOption{{ReasoningEffort: onlyEffort, Description: "the provider's own"}}
 	}
 	out.DefaultReasoningEffort = cmp.Or(m.Effort, out.SupportedReasoningEfforts[len(out.SupportedReasoningEfforts)/2].ReasoningEffort)
 	return out
+}
+
+// modalities are the kinds of input of a model that threads carry: all of them where a
+// provider does not say which.
+func modalities(inputs []string) []string {
+	carried := []string{"text", "image"}
+	if len(inputs) == 0 {
+		return carried
+	}
+	return slices.DeleteFunc(carried, func(kind string) bool { return !slices.Contains(inputs, kind) })
 }
 
 // oneDefault sees to it that exactly one model is the default: clients start with

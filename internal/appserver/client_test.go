@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/testkit/appschema"
 	"github.com/tholehq/thole/internal/tholetest"
 	"go.uber.org/goleak"
 )
@@ -37,10 +38,16 @@ type wire struct {
 	more  chan struct{}
 	ended bool
 	next  int
+
+	held sync.Mutex // not read while it is held
 }
 
+// pause makes the client stop reading, but for one message, until resume.
+func (w *wire) pause()  { w.held.Lock() }
+func (w *wire) resume() { w.held.Unlock() }
+
 func connect(t testing.TB, s jsonrpc.Stream) *wire {
-	w := &wire{t: t, s: s, more: make(chan struct{})}
+	w := &wire{t: t, s: appschema.Watch(t, s), more: make(chan struct{})}
 	w.wg.Go(w.read)
 	t.Cleanup(func() { w.close() })
 	return w
@@ -65,6 +72,8 @@ func (w *wire) close() {
 func (w *wire) read() {
 	for {
 		data, err := w.s.Read(context.Background())
+		w.held.Lock()
+		w.held.Unlock() //nolint:staticcheck // it waits for resume
 		w.mu.Lock()
 		if err == nil {
 			var m msg
@@ -123,6 +132,13 @@ func (w *wire) gone() {
 	case <-time.After(20 * time.Second):
 		w.t.Fatal("the connection was not closed")
 	}
+}
+
+// since is the messages that came, from an index on.
+func (w *wire) since(from int) []msg {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]msg(nil), w.got[from:]...)
 }
 
 func (w *wire) methods(from int) []string {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
+	"github.com/tholehq/thole/internal/authz"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/protocol/app"
@@ -18,18 +20,20 @@ type conn struct {
 	srv   *Server
 	rpc   *jsonrpc.Conn
 	actor thole.Actor
+	from  audit.Source // what the edge knows of where the client is; set before it runs
 	id    uint64
 
-	// order puts an answer before the notifications it causes: a request that may
-	// cause some holds it for reading until its answer is queued, and a caller that
-	// sends notifications takes it for writing.
-	order    sync.RWMutex
 	inFlight atomic.Int32
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards what follows and every sub; never held while waiting
 	client *peer      // nil until initialize
 	subs   map[thole.ThreadID]*sub
+	holds  map[thole.ThreadID][]*hold // oldest first
+	news   news
 	ended  bool
+	uses   uint64         // counts requests that named a thread
+	looked thole.ThreadID // the last thread that was named and not followed
+	space  workspaces     // what the connection runs and watches in executors
 	// pumps are the goroutines that send notifications.
 	pumps sync.WaitGroup
 	stop  chan struct{} // closed: pumps send what is there and end
@@ -46,17 +50,22 @@ type peer struct {
 
 // takes reports whether a notification may go to the client.
 func (p *peer) takes(f *frame) bool {
-	if f.experimental && !p.experimental || f.extension && !p.extended {
+	if f.experimental && !p.experimental || f.extension && !p.extended || f.client != "" && f.client != p.info.Name {
 		return false
 	}
 	return len(p.optOut) == 0 || !slices.Contains(p.optOut, f.method)
 }
 
 func newConn(s *Server, stream jsonrpc.Stream, actor thole.Actor, id uint64) *conn {
-	c := &conn{srv: s, actor: actor, id: id, subs: map[thole.ThreadID]*sub{}, stop: make(chan struct{})}
+	c := &conn{
+		srv: s, actor: actor, id: id, stop: make(chan struct{}),
+		subs: map[thole.ThreadID]*sub{}, holds: map[thole.ThreadID][]*hold{},
+		news: news{sent: map[thole.ThreadID]uint64{}},
+	}
 	c.rpc = jsonrpc.NewConn(stream, jsonrpc.Options{
 		Handler:       c,
 		OutboundBytes: maxOutbound,
+		Farewell:      farewell,
 		// What is no message is ignored, as upstream does: the framing is intact.
 		OnMalformed:       func(*jsonrpc.DecodeError) jsonrpc.Reaction { return jsonrpc.Ignore() },
 		OnUnknownResponse: c.answered,
@@ -101,40 +110,81 @@ func (c *conn) Request(req *jsonrpc.Request) {
 	}
 	if p == nil {
 		// At once, so that a client may send its first requests right after it.
-		c.run(m, req, call)
-		c.inFlight.Add(-1)
+		a, err := m.run(c.doing(req, m), c, call)
+		c.reply(req, a, err)
 		return
 	}
-	key, mode := lane{"conn", ""}, serial.Shared
+	key, mode := lane{laneConn, uintString(c.id)}, serial.Shared
 	if m.key != nil {
-		key, mode = m.key(call)
+		key, mode = m.key(c, call)
 	}
-	if key.kind == "conn" {
-		key.id = uintString(c.id)
+	if key.kind == laneThread {
+		c.use(thole.ThreadID(key.id))
 	}
-	err := c.srv.lanes.Submit(key, mode, func() {
-		defer c.inFlight.Add(-1)
-		if c.rpc.Err() == nil { // what a client that left had queued is dropped
-			c.run(m, req, call)
-		}
-	})
-	if err != nil {
-		c.inFlight.Add(-1)
-		_ = req.Error(jsonrpc.Overloaded())
+	if c.srv.lanes.Submit(key, mode, func() { c.run(m, req, call, key, mode) }) != nil {
+		c.reply(req, answer{}, jsonrpc.Overloaded())
 	}
 }
 
-// run calls the processor. Its context is not the connection's: what began is
-// finished also when the client leaves.
-func (c *conn) run(m *method, req *jsonrpc.Request, call any) {
-	ctx := context.WithoutCancel(req.Context())
-	if m.causes {
-		c.order.RLock()
-		defer c.order.RUnlock()
+// doing is the context of a request: what it wants to do, and who it is from. It is not the
+// connection's: what began is finished also when the client leaves.
+func (c *conn) doing(req *jsonrpc.Request, m *method) context.Context {
+	from := c.from
+	from.Actor = c.who()
+	return audit.With(authz.Doing(context.WithoutCancel(req.Context()), ActionOf(m.name)), from)
+}
+
+// run calls the processor inside its lane.
+func (c *conn) run(m *method, req *jsonrpc.Request, call any, key lane, mode serial.Mode) {
+	if c.rpc.Err() != nil { // what a client that left had queued is dropped
+		c.inFlight.Add(-1)
+		return
+	}
+	ctx := c.doing(req, m)
+	release := func() {}
+	if key.kind == laneThread && mode == serial.Exclusive {
+		release = c.hold(thole.ThreadID(key.id))
 	}
 	a, err := m.run(ctx, c, call)
-	if a.held {
-		defer c.order.RUnlock()
+	if err != nil {
+		if instead, ok := c.srv.spare(ctx, c, m.name, call, err); ok {
+			instead.release = a.release
+			a, err = instead, nil
+		}
+	}
+	if a.release == nil {
+		a.release = release
+	}
+	c.refused(ctx, m, err)
+	if err != nil || a.rest == nil {
+		c.reply(req, a, err)
+		return
+	}
+	// Answers of one connection about one thing stay in the order of their requests.
+	rest := lane{laneRest, uintString(c.id) + "/" + string(key.kind) + "/" + key.id}
+	finish := func() {
+		var err error
+		a.result, a.after, err = a.rest(ctx)
+		c.refused(ctx, m, err)
+		c.reply(req, a, err)
+	}
+	if c.srv.lanes.Submit(rest, serial.Exclusive, finish) != nil {
+		finish() // what has begun is not refused
+	}
+}
+
+// refused records a request that its client may not make.
+func (c *conn) refused(ctx context.Context, m *method, err error) {
+	if thole.CodeOf(err) == thole.CodeForbidden {
+		c.srv.cfg.Audit.Refused(ctx, audit.Entry{Action: "contract.request", Kind: "method", ID: m.name, Reason: err.Error()})
+	}
+}
+
+// reply queues the answer and does what comes after it.
+func (c *conn) reply(req *jsonrpc.Request, a answer, err error) {
+	defer c.inFlight.Add(-1)
+	if a.release != nil {
+		defer a.release()
 	}
 	if err != nil {
 		_ = req.Error(toWire(err))
@@ -177,11 +227,11 @@ func (c *conn) end() {
 	c.once.Do(func() { close(c.stop) })
 	c.mu.Lock()
 	c.ended = true
-	subs := c.subs
-	c.subs = map[thole.ThreadID]*sub{}
-	c.mu.Unlock()
-	for _, s := range subs {
+	for _, s := range c.subs {
 		s.in.Close()
 	}
+	clear(c.subs)
+	c.mu.Unlock()
+	c.space.end()
 	c.pumps.Wait()
 }

@@ -22,16 +22,13 @@ type Defaults interface {
 }
 
 func (s *Server) registerConfig() {
-	whole := func(m *method) {
-		m.key = func(any) (lane, serial.Mode) { return lane{"global", "config"}, serial.Exclusive }
-	}
-	on(s, "config/read", s.configRead)
-	whole(on(s, "config/batchWrite", func(ctx context.Context, c *conn, p *app.ConfigBatchWriteParams) (answer, error) {
-		return s.configWrite(ctx, c, p.Edits, p.ExpectedVersion)
-	}))
-	whole(on(s, "config/value/write", func(ctx context.Context, c *conn, p *app.ConfigEdit) (answer, error) {
-		return s.configWrite(ctx, c, []app.ConfigEdit{*p}, p.ExpectedVersion)
-	}))
+	inConfig(on(s, "config/read", s.configRead), serial.Shared)
+	inConfig(on(s, "config/batchWrite", func(ctx context.Context, c *conn, p *app.ConfigBatchWriteParams) (answer, error) {
+		return s.configWrite(ctx, c, p.Edits, p.ExpectedVersion, p.FilePath)
+	}), serial.Exclusive)
+	inConfig(on(s, "config/value/write", func(ctx context.Context, c *conn, p *app.ConfigEdit) (answer, error) {
+		return s.configWrite(ctx, c, []app.ConfigEdit{*p}, p.ExpectedVersion, p.FilePath)
+	}), serial.Exclusive)
 }
 
 // defaults is what the connection's user chose, as far as it can still run.
@@ -63,16 +60,46 @@ func (s *Server) configRead(ctx context.Context, c *conn, p *app.ConfigReadParam
 	name := cmp.Or(def.Provider, s.catalog.provider())
 	approval, sandbox := words(name, s.cfg.DefaultProfile)
 	model := s.catalog.wireModel(name, def.Model)
-	return result(app.ConfigReadResult{
+	out := app.ConfigReadResult{
 		Config:  app.Config{Model: &model, ModelProvider: &name, ApprovalPolicy: &approval, SandboxMode: &sandbox, Effort: ptr(def.Effort), Projects: projects},
-		Origins: map[string]json.RawMessage{},
-	}, err)
+		Origins: map[string]app.ConfigOrigin{},
+	}
+	chosen := event.Settings{}
+	if s.cfg.Defaults != nil && err == nil {
+		chosen, err = s.cfg.Defaults.Load(ctx, c.actor.User)
+	}
+	own := s.layer(chosen)
+	for key := range own.Config {
+		out.Origins[key] = own.ConfigOrigin
+	}
+	if p.IncludeLayers {
+		out.Layers = []app.ConfigLayer{own}
+	}
+	return result(out, err)
+}
+
+// layer is the one layer of settings that there is: what the user chose.
+func (s *Server) layer(def event.Settings) app.ConfigLayer {
+	out := app.ConfigLayer{
+		ConfigOrigin: app.ConfigOrigin{Name: app.ConfigSource{Type: "user", File: s.cfg.Home}, Version: configVersion(def)},
+		Config:       map[string]string{},
+	}
+	if def.Provider != "" {
+		out.Config["model"] = s.catalog.wireModel(def.Provider, def.Model)
+	}
+	if def.Effort != "" {
+		out.Config["model_reasoning_effort"] = def.Effort
+	}
+	return out
 }
 
 // configWrite changes what new threads start with: all edits or none.
-func (s *Server) configWrite(ctx context.Context, c *conn, edits []app.ConfigEdit, expected *string) (answer, error) {
+func (s *Server) configWrite(ctx context.Context, c *conn, edits []app.ConfigEdit, expected, file *string) (answer, error) {
 	if s.cfg.Defaults == nil {
 		return answer{}, thole.Errorf(thole.CodeUnsupported, "this server keeps no settings")
+	}
+	if file != nil && *file != s.cfg.Home {
+		return answer{}, thole.Errorf(thole.CodeForbidden, "Only writes to the user config are allowed").WithHint("leave filePath out, or take the one that config/read names")
 	}
 	def, err := s.cfg.Defaults.Load(ctx, c.actor.User)
 	if err != nil {

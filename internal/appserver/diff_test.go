@@ -32,6 +32,7 @@ func TestTurnDiffApplies(t *testing.T) {
 		{Path: "headed.txt", Kind: "update", Diff: "--- a/headed.txt\n+++ b/headed.txt\n@@ -1,1 +1,1 @@\n-a\n+b\n"},
 		{Path: "fresh.txt", Kind: "add", Diff: "--- /dev/null\n+++ b/fresh.txt\n@@ -0,0 +1,1 @@\n+hi\n"},
 		{Path: "gone.txt", Kind: "delete", Diff: "-x\n-y\n"},
+		{Path: "cut.txt", Kind: "add", Diff: "+no newline\n\\ No newline at end of file\n"},
 		{Path: "old.txt", Kind: "update", Move: "moved.txt"},
 	})
 	cmd := exec.Command(git, "apply", "--unsafe-paths", "-")
@@ -40,7 +41,7 @@ func TestTurnDiffApplies(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("git apply: %v\n%s\n%s", err, out, diff)
 	}
-	for name, want := range map[string]string{"new.txt": "first\nsecond\n", "changed.txt": "one\n2\nthree\n", "headed.txt": "b\n", "fresh.txt": "hi\n", "moved.txt": "kept\n"} {
+	for name, want := range map[string]string{"new.txt": "first\nsecond\n", "changed.txt": "one\n2\nthree\n", "headed.txt": "b\n", "fresh.txt": "hi\n", "cut.txt": "no newline", "moved.txt": "kept\n"} {
 		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v", name, got, err)
 		}

@@ -34,10 +34,10 @@ func TestAnswersAreKnownByTheirExactNames(t *testing.T) {
 	for kind, typ := range map[event.AskKind]reflect.Type{
 		event.AskCommand: reflect.TypeFor[app.ApprovalAnswer](), event.AskPermissions: reflect.TypeFor[app.PermissionsAnswer](),
 		event.AskInput: reflect.TypeFor[app.UserInputAnswer](), event.AskElicitation: reflect.TypeFor[app.ElicitationAnswer](),
-		event.AskAuth: reflect.TypeFor[app.Answer](),
 	} {
 		t.Run(string(kind), func(t *testing.T) {
-			exacttest.Variants(t, typ, func(raw []byte) (any, error) { return parseAnswer(event.Ask{Kind: kind}, json.RawMessage(raw)) })
+			ask := event.Ask{Kind: kind, Amendment: json.RawMessage(`{"network":{"enabled":true}}`)}
+			exacttest.Variants(t, typ, func(raw []byte) (any, error) { return parseAnswer(ask, json.RawMessage(raw)) })
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -16,7 +17,7 @@ import (
 func (s *Server) registerExtension() {
 	inThread(on(s, "thole/thread/attach", s.attach), serial.Exclusive, func(p *app.AttachParams) string { return p.ThreadID })
 	inThread(on(s, "thole/thread/todos", s.todos), serial.Shared, func(p *app.ThreadParams) string { return p.ThreadID })
-	inThread(on(s, "thole/thread/setup", s.setup), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID }).causes = true
+	inThread(on(s, "thole/thread/setup", s.setup), serial.Exclusive, func(p *app.ThreadParams) string { return p.ThreadID })
 	inThread(on(s, "thole/ask/list", s.askList), serial.Shared, func(p *app.AskListParams) string { return p.ThreadID })
 	inThread(on(s, "thole/ask/answer", s.askAnswer), serial.Exclusive, func(p *app.AskAnswerParams) string { return p.ThreadID })
 	on(s, "thole/provider/list", s.providerList)
@@ -36,19 +37,23 @@ func (s *Server) attach(ctx context.Context, c *conn, p *app.AttachParams) (answ
 		return answer{}, err
 	}
 	snap := sub.in.Snapshot
-	out := app.AttachResult{ThreadView: s.viewFor(c, snap.Thread), Seq: snap.Seq, Asks: asks(snap.Asks), Todos: todos(snap.Todos), Queue: submissions(snap.Queue)}
+	out := app.AttachResult{ThreadView: s.viewFor(c, snap.Thread), Seq: snap.Seq, Asks: asks(snap.Asks, snap.Thread.WorkDir()), Todos: todos(snap.Todos), Queue: submissions(snap.Queue)}
 	if snap.Open != nil {
 		t := turn(*snap.Open)
 		t.ItemsView = app.ItemsFull
 		for _, it := range snap.Open.Items {
-			t.Items = append(t.Items, item(it))
+			if shows(it) {
+				t.Items = append(t.Items, item(it, snap.Thread.WorkDir()))
+			}
 		}
 		out.Turn = &t
 	}
-	a := answer{result: out, then: sub.start, undo: sub.cancel}
+	var after []jsonrpc.Frame
 	if p.After == nil {
-		a.after = s.replay(c.peer(), thread.Snapshot{Thread: snap.Thread, Asks: snap.Asks, Taken: snap.Taken})
+		after = s.replay(c.peer(), &thread.Snapshot{Thread: snap.Thread, Asks: snap.Asks, Taken: snap.Taken})
 	}
+	a := later(out, after...)
+	a.then, a.undo = sub.start, sub.remove
 	return a, nil
 }
 
@@ -94,8 +99,12 @@ func (s *Server) askList(ctx context.Context, c *conn, p *app.AskListParams) (an
 	if err != nil {
 		return answer{}, err
 	}
+	t, err := s.cfg.Threads.Get(ctx, c.who(), id)
+	if err != nil {
+		return answer{}, err
+	}
 	list, err := s.cfg.Threads.Asks(ctx, c.who(), id, p.PendingOnly)
-	return result(app.AskListResult{Data: asks(list)}, err)
+	return result(app.AskListResult{Data: asks(list, t.WorkDir())}, err)
 }
 
 func (s *Server) askAnswer(ctx context.Context, c *conn, p *app.AskAnswerParams) (answer, error) {
@@ -103,26 +112,38 @@ func (s *Server) askAnswer(ctx context.Context, c *conn, p *app.AskAnswerParams)
 	if err != nil {
 		return answer{}, err
 	}
+	t, err := s.cfg.Threads.Get(ctx, c.who(), id)
+	if err != nil {
+		return answer{}, err
+	}
 	r, err := s.cfg.Threads.Answer(ctx, c.who(), id, thole.AskID(p.AskID), fromAnswer(p.Answer))
-	return result(app.AskResult{Ask: askRecord(r)}, err)
+	return result(app.AskResult{Ask: askRecord(r, t.WorkDir())}, err)
 }
 
-func asks(list []fold.AskRecord) []app.Ask {
+func asks(list []fold.AskRecord, dir string) []app.Ask {
 	out := make([]app.Ask, 0, len(list))
 	for _, r := range list {
-		out = append(out, askRecord(r))
+		out = append(out, askRecord(r, dir))
 	}
 	return out
 }
 
-func askRecord(r fold.AskRecord) app.Ask {
+func askRecord(r fold.AskRecord, dir string) app.Ask {
 	a := r.Ask
 	out := app.Ask{
 		ID: string(a.ID), Kind: string(a.Kind), State: string(r.State), TurnID: string(r.Turn), ItemID: string(a.Item), Title: a.Title,
-		Reason: a.Reason, Command: a.Command, Schema: a.Schema, AskedAtMs: thole.Millis(r.Asked), DeadlineMs: millis(a.Deadline),
+		Reason: a.Reason, Command: a.Command, Input: a.Input, Schema: a.Schema, AskedAtMs: thole.Millis(r.Asked), DeadlineMs: millis(a.Deadline),
+	}
+	switch {
+	case a.Kind == event.AskCommand:
+		out.Cwd = absolute(dir, a.Dir)
+	case a.Kind == event.AskPermissions && a.Tool == nil && isProfile(a.Amendment):
+		out.Call = string(a.Amendment)
+	case a.Kind == event.AskPermissions, a.Kind == event.AskTool:
+		out.Call = toolLine(a)
 	}
 	if len(a.Changes) > 0 {
-		out.Changes = changes(a.Changes)
+		out.Changes = changes(a.Changes, dir)
 	}
 	if len(a.Questions) > 0 {
 		out.Questions = questions(a)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync"
 
-	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/strictjson"
 )
@@ -15,11 +14,15 @@ type frame struct {
 	method       string
 	experimental bool
 	extension    bool
-	request      bool
+	id           string // of a request
 	plain        jsonrpc.Frame
-	// thread and birth are set on what every connection hears.
-	thread thole.ThreadID
-	birth  bool
+	// extra are the params with the extension's members, nil when they have none.
+	extra any
+	// birth and revision are set on what every connection hears.
+	birth    bool
+	revision uint64
+	// client is the name of the only client that gets it, "" for every one.
+	client string
 
 	// seq is the cursor after the event whose last frame this is, 0 for none.
 	// Extended connections get it as a member, in an encoding of its own that is
@@ -38,37 +41,54 @@ func note(method string, at int64, params any) *frame {
 	return &frame{method: method, plain: f}
 }
 
-// ask encodes a server request.
-func ask(id, method string, params any) *frame {
+// ask encodes a server request; extended returns its params with the extension's members.
+func ask(id, method string, params any, extended func() any) *frame {
 	f, err := jsonrpc.EncodeRequest(jsonrpc.StringID(id), method, params)
 	if err != nil {
 		return nil
 	}
-	return &frame{method: method, plain: f, request: true}
+	return &frame{method: method, plain: f, id: id, extra: extended()}
 }
 
 func number(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
 
 // encoding is the frame as p gets it.
 func (f *frame) encoding(p *peer) jsonrpc.Frame {
-	if f.seq == 0 || !p.extended || f.request {
+	if !p.extended || f.extra == nil && (f.seq == 0 || f.id != "") {
 		return f.plain
 	}
 	f.once.Do(func() {
-		b := f.plain.Bytes()
-		var m struct {
-			Method string          `json:"method"`
-			Params json.RawMessage `json:"params"`
-			At     json.RawMessage `json:"emittedAtMs"`
-		}
-		if strictjson.Unmarshal(b, &m) != nil {
+		if err := f.extend(); err != nil {
 			f.extended = f.plain
-			return
 		}
-		f.extended, _ = jsonrpc.EncodeNotification(m.Method, m.Params,
-			jsonrpc.Member{Name: "emittedAtMs", Value: m.At}, jsonrpc.Member{Name: "seq", Value: strconv.AppendUint(nil, f.seq, 10)})
 	})
 	return f.extended
+}
+
+// extend encodes the frame with what extended connections get on top.
+func (f *frame) extend() (err error) {
+	var m struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+		At     json.RawMessage `json:"emittedAtMs"`
+	}
+	if err := strictjson.Unmarshal(f.plain.Bytes(), &m); err != nil {
+		return err
+	}
+	var params any = m.Params
+	if f.extra != nil {
+		params = f.extra
+	}
+	if f.id != "" {
+		f.extended, err = jsonrpc.EncodeRequest(jsonrpc.StringID(f.id), m.Method, params)
+		return err
+	}
+	more := []jsonrpc.Member{{Name: "emittedAtMs", Value: m.At}}
+	if f.seq > 0 {
+		more = append(more, jsonrpc.Member{Name: "seq", Value: strconv.AppendUint(nil, f.seq, 10)})
+	}
+	f.extended, err = jsonrpc.EncodeNotification(m.Method, params, more...)
+	return err
 }
 
 // pick is what of frames goes to p.

@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/crash"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/thread/threadtest"
@@ -51,7 +52,7 @@ type site struct {
 func openSite(ctx context.Context, dir string, hook sqldb.Hook) (*site, error) {
 	s := &site{served: make(chan struct{}), asked: make(chan *appclient.Request, 16), notes: make(chan appclient.Notification, 256)}
 	var err error
-	if s.db, err = store.Open(ctx, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}); err != nil {
+	if s.db, err = storetest.OpenAt(ctx, sqldb.Config{Path: filepath.Join(dir, "home", "thole.db"), Hook: hook}); err != nil {
 		return nil, err
 	}
 	if s.m, err = thread.New(thread.Config{Store: threadtest.Unfenced{Store: s.db.Threads()}, Checkpoint: time.Hour}); err != nil {

@@ -3,6 +3,7 @@ package appserver_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -109,6 +110,51 @@ func TestStalledClientsAreCheap(t *testing.T) {
 	if peak > 256<<10 {
 		t.Errorf("a stalled client costs %d KiB", peak>>10)
 	}
+}
+
+// A thousand clients follow one thread: each hears all of a turn once, and the thread
+// does not wait for them. With THOLE_SOAK there are ten thousand.
+func TestThousandSubscribers(t *testing.T) {
+	clients := 1000
+	if os.Getenv("THOLE_SOAK") != "" {
+		clients = 10_000
+	}
+	b := newBare(t, nil)
+	w := b.join()
+	id := w.thread(`{}`)
+	ref := b.turn(id, "x")
+	b.report(ref, begins("one"), grows("one", "some", 0))
+	all := make([]*wire, clients)
+	var wg sync.WaitGroup
+	for part := range 10 {
+		wg.Go(func() {
+			for n := part; n < clients; n += 10 {
+				all[n] = b.join()
+				all[n].ok("thread/resume", ofThread(id))
+			}
+		})
+	}
+	wg.Wait()
+	from := time.Now()
+	b.report(ref, grows("one", " text", 4), says("one", "some text"))
+	w.within("thread/name/set", ofThread(id, `"name":"name 1"`))
+	b.report(ref, ends())
+	for n, c := range all {
+		c.note(0, "turn/completed")
+		v := newView(id)
+		for _, m := range c.since(0) {
+			if m.Method == "" {
+				v.calls["1"], v.calls["2"] = "initialize", "thread/resume"
+			}
+			if err := v.take(m); err != nil {
+				t.Fatalf("client %d: %v", n, err)
+			}
+		}
+		if text := v.done[string(ref.Turn)+"/one"]; text != "some text" || v.name != 1 || v.open != "" {
+			t.Fatalf("client %d has %q, name %d, turn %q", n, text, v.name, v.open)
+		}
+	}
+	t.Logf("all of it reached %d clients in %s", clients, time.Since(from))
 }
 
 // stall subscribes and then reads nothing more.

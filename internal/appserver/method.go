@@ -23,13 +23,14 @@ type method struct {
 	optional     bool
 	params       reflect.Type // nil: whatever is sent is ignored
 	required     []member
+	// rules are the fates of members that params has no field for.
+	rules map[string]rule
 	// gated are members that need a capability of their own.
 	gated map[string]bool // true: the extension, false: experimental
-	// key says what the request is serialized with; nil: with nothing.
-	key func(params any) (lane, serial.Mode)
-	// causes: the answer must precede notifications that the request causes.
-	causes bool
-	run    func(ctx context.Context, c *conn, params any) (answer, error)
+	// key says what the request is serialized with (inThread and its siblings); nil: with
+	// nothing.
+	key func(c *conn, params any) (lane, serial.Mode)
+	run func(ctx context.Context, c *conn, params any) (answer, error)
 }
 
 // answer is what a processor gives back: the result, frames right after it, and
@@ -39,20 +40,30 @@ type answer struct {
 	after  []jsonrpc.Frame
 	then   func()
 	undo   func()
-	// held: the processor took conn.order for reading, to be given back now.
-	held bool
+	// rest makes the result and the frames when the request's lane is free again. It is
+	// for what may take long: histories, and programs that run.
+	rest func(ctx context.Context) (any, []jsonrpc.Frame, error)
+	// release ends a conn.hold that the processor began, when the answer is queued.
+	release func()
+}
+
+// later answers after the earlier requests of the connection about the same thing whose
+// answers have a rest: a client that does not wait for them hears of its subscriptions
+// in the order in which it asked.
+func later(v any, after ...jsonrpc.Frame) answer {
+	return answer{rest: func(context.Context) (any, []jsonrpc.Frame, error) { return v, after, nil }}
 }
 
 func result(v any, err error) (answer, error) { return answer{result: v}, err }
 
 // table is the contract by name, to be filled with processors.
 func table() map[string]*method {
-	t := map[string]*method{}
+	t, rules := map[string]*method{}, Rules()
 	for _, m := range app.Methods() {
 		if m.Direction != app.FromClient {
 			continue
 		}
-		e := &method{name: m.Name, experimental: m.Experimental, extension: m.Extension, optional: m.Optional}
+		e := &method{name: m.Name, experimental: m.Experimental, extension: m.Extension, optional: m.Optional, rules: rules[m.Name]}
 		if m.Params != nil {
 			e.params = reflect.TypeOf(m.Params)
 			e.required = required(e.params)
@@ -130,29 +141,19 @@ func (m *method) decode(raw json.RawMessage) (any, *jsonrpc.Error) {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
-			return nil, invalid("invalid type: %s for `%s`, expected %s", wrong.Value, cmp.Or(field, "params"), wanted(wrong.Type))
+			return nil, invalid("invalid type: %s for `%s`, expected %s", wrong.Value, cmp.Or(field, "params"), strictjson.Kind(wrong.Type))
 		}
 		return nil, invalid("%v", err)
 	}
 	if bad := missing(raw, m.required); bad != nil {
 		return nil, bad
 	}
-	return p.Interface(), nil
-}
-
-// wanted is a type in the words of the wire.
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "a boolean"
-	case reflect.Slice:
-		return "a sequence"
-	case reflect.Map, reflect.Struct:
-		return "an object"
+	if says(m.params) {
+		if bad := textless(raw); bad != nil {
+			return nil, bad
+		}
 	}
-	return "a number"
+	return p.Interface(), nil
 }
 
 // gate refuses what the connection did not declare.
@@ -163,11 +164,13 @@ func (m *method) gate(p *peer, raw json.RawMessage) *jsonrpc.Error {
 	if m.extension && !p.extended {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s requires the %s extension", m.name, app.Extension)
 	}
-	if len(m.gated) == 0 || p.experimental && p.extended {
+	if len(m.rules) == 0 && (len(m.gated) == 0 || p.experimental && p.extended) {
 		return nil
 	}
-	var members map[string]json.RawMessage
-	_ = strictjson.Unmarshal(raw, &members)
+	members := membersOf(raw)
+	if err := m.judge(members); err != nil {
+		return toWire(err)
+	}
 	for name, extension := range m.gated {
 		v, ok := members[name]
 		switch {

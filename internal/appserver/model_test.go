@@ -40,11 +40,7 @@ func (c *modelClient) all() []string {
 // durable event of its time once and in order. With THOLE_SOAK there are as many as
 // rapid's flag says.
 func TestRandomClients(t *testing.T) {
-	if os.Getenv("THOLE_SOAK") == "" {
-		before := flag.Lookup("rapid.checks").Value.String()
-		_ = flag.Set("rapid.checks", "20")
-		defer func() { _ = flag.Set("rapid.checks", before) }()
-	}
+	checks(t, "20")
 	rig := tholetest.New(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		driver := join(t, rig, full)
@@ -127,6 +123,16 @@ func TestRandomClients(t *testing.T) {
 			}
 		}
 	})
+}
+
+// checks sets how many cases rapid tries, unless THOLE_SOAK leaves it to its flag.
+func checks(t *testing.T, n string) {
+	if os.Getenv("THOLE_SOAK") != "" {
+		return
+	}
+	before := flag.Lookup("rapid.checks").Value.String()
+	_ = flag.Set("rapid.checks", n)
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", before) })
 }
 
 func lastOf(lines []string) uint64 {

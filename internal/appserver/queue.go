@@ -12,13 +12,12 @@ import (
 
 func (s *Server) registerQueue() {
 	byQueue := func(p *app.QueueParams) string { return p.ThreadID }
-	add := inThread(on(s, "thread/queue/add", s.queueAdd), serial.Exclusive, func(p *app.QueueAddParams) string { return p.ThreadID })
-	add.causes = true
-	inThread(on(s, "thread/queue/list", s.queueList), serial.Shared, func(p *app.ThreadParams) string { return p.ThreadID })
+	inThread(on(s, "thread/queue/add", s.queueAdd), serial.Exclusive, func(p *app.QueueAddParams) string { return p.ThreadID })
+	inThread(on(s, "thread/queue/list", s.queueList), serial.Shared, func(p *app.QueueListParams) string { return p.ThreadID })
 	inThread(on(s, "thread/queue/update", s.queueUpdate), serial.Exclusive, func(p *app.QueueUpdateParams) string { return p.ThreadID })
 	inThread(on(s, "thread/queue/delete", s.queueDelete), serial.Exclusive, byQueue)
 	inThread(on(s, "thread/queue/reorder", s.queueReorder), serial.Exclusive, func(p *app.QueueReorderParams) string { return p.ThreadID })
-	inThread(on(s, "thread/queue/start", s.queueStart), serial.Exclusive, byQueue).causes = true
+	inThread(on(s, "thread/queue/start", s.queueStart), serial.Exclusive, byQueue)
 	inThread(on(s, "thole/queue/promote", s.queuePromote), serial.Exclusive, byQueue)
 }
 
@@ -27,7 +26,7 @@ func (s *Server) queueAdd(ctx context.Context, c *conn, p *app.QueueAddParams) (
 	if err != nil {
 		return answer{}, err
 	}
-	in, err := inputs(p.Input)
+	in, err := s.inputs(ctx, c, id, p.Input)
 	if err != nil {
 		return answer{}, err
 	}
@@ -35,12 +34,16 @@ func (s *Server) queueAdd(ctx context.Context, c *conn, p *app.QueueAddParams) (
 	return result(app.QueueResult{QueuedSubmission: queued(m)}, err)
 }
 
-func (s *Server) queueList(ctx context.Context, c *conn, p *app.ThreadParams) (answer, error) {
+func (s *Server) queueList(ctx context.Context, c *conn, p *app.QueueListParams) (answer, error) {
 	id, err := threadID(p.ThreadID)
 	if err != nil {
 		return answer{}, err
 	}
-	return result(s.queueNow(ctx, c, id))
+	out, err := s.queueNow(ctx, c, id)
+	if err == nil {
+		out.Data, out.NextCursor, err = paged(out.Data, p.ListParams)
+	}
+	return result(out, err)
 }
 
 func (s *Server) queueNow(ctx context.Context, c *conn, id thole.ThreadID) (app.QueueListResult, error) {
@@ -61,7 +64,7 @@ func (s *Server) queueUpdate(ctx context.Context, c *conn, p *app.QueueUpdatePar
 	if err != nil {
 		return answer{}, err
 	}
-	in, err := inputs(p.Input)
+	in, err := s.inputs(ctx, c, id, p.Input)
 	if err != nil {
 		return answer{}, err
 	}
@@ -90,10 +93,7 @@ func (s *Server) queueReorder(ctx context.Context, c *conn, p *app.QueueReorderP
 	for i, m := range p.QueuedSubmissionIDs {
 		order[i] = thole.MessageID(m)
 	}
-	if err := s.cfg.Threads.ReorderQueued(ctx, c.who(), id, order); err != nil {
-		return answer{}, err
-	}
-	return result(s.queueNow(ctx, c, id))
+	return result(app.Empty{}, s.cfg.Threads.ReorderQueued(ctx, c.who(), id, order))
 }
 
 func (s *Server) queueStart(ctx context.Context, c *conn, p *app.QueueParams) (answer, error) {

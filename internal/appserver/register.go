@@ -2,6 +2,7 @@ package appserver
 
 import (
 	"context"
+	"path/filepath"
 	"sort"
 	"strings"
 
@@ -18,9 +19,12 @@ func (s *Server) register() {
 	s.registerHistory()
 	s.registerTurns()
 	s.registerWishes()
+	s.registerGoals()
+	s.registerSections()
 	s.registerQueue()
 	s.registerCatalog()
 	s.registerExtension()
+	s.registerWorkspace()
 	on(s, "initialize", s.initialize)
 	names := make([]string, 0, len(s.methods))
 	for name := range s.methods {
@@ -40,10 +44,44 @@ func on[P any](s *Server, name string, run func(ctx context.Context, c *conn, p 
 	return m
 }
 
+// A request is serialized with what it is about: requests of one key run in arrival
+// order, exclusive ones alone. A processor never waits inside its key for a client, an
+// agent or an executor: what may take long goes into answer.rest, after the key is free.
+
 // inThread serializes a method with its thread: exclusive for what changes it,
-// shared for what reads it.
+// shared for what reads it. The answer to an exclusive one precedes what the thread
+// publishes because of it.
 func inThread[P any](m *method, mode serial.Mode, id func(*P) string) *method {
-	m.key = func(params any) (lane, serial.Mode) { return lane{"thread", id(params.(*P))}, mode }
+	m.key = func(_ *conn, params any) (lane, serial.Mode) { return lane{laneThread, id(params.(*P))}, mode }
+	return m
+}
+
+// inPath serializes a method with a file or directory, of all connections.
+func inPath[P any](m *method, mode serial.Mode, path func(*P) string) *method {
+	m.key = func(_ *conn, params any) (lane, serial.Mode) {
+		return lane{lanePath, filepath.Clean(path(params.(*P)))}, mode
+	}
+	return m
+}
+
+// inProcess serializes a method with a process or a watch that the connection named:
+// the ids of different connections have nothing to do with each other.
+func inProcess[P any](m *method, mode serial.Mode, id func(*P) string) *method {
+	m.key = func(c *conn, params any) (lane, serial.Mode) {
+		return lane{laneProcess, uintString(c.id) + "/" + id(params.(*P))}, mode
+	}
+	return m
+}
+
+// inConfig serializes a method with the settings of the connection's user.
+func inConfig(m *method, mode serial.Mode) *method {
+	m.key = func(c *conn, _ any) (lane, serial.Mode) { return lane{laneConfig, string(c.actor.User)}, mode }
+	return m
+}
+
+// inAccount serializes a method with the accounts of the connection's user.
+func inAccount(m *method, mode serial.Mode) *method {
+	m.key = func(c *conn, _ any) (lane, serial.Mode) { return lane{laneAccount, string(c.actor.User)}, mode }
 	return m
 }
 
@@ -53,6 +91,9 @@ func (s *Server) initialize(_ context.Context, c *conn, p *app.InitializeParams)
 	}
 	if strings.TrimSpace(p.ClientInfo.Name) == "" || !printable(p.ClientInfo.Name) {
 		return answer{}, thole.Errorf(thole.CodeInvalid, "Invalid clientInfo.name: '%s'. Must be a valid HTTP header value.", p.ClientInfo.Name)
+	}
+	if err := tooOld(p.ClientInfo); err != nil {
+		return answer{}, err
 	}
 	who := &peer{info: p.ClientInfo}
 	if caps := p.Capabilities; caps != nil {

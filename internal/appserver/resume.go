@@ -3,8 +3,10 @@ package appserver
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/thread"
@@ -12,7 +14,8 @@ import (
 )
 
 // threadResume snapshots, subscribes, answers, replays what is in flight, and
-// then goes on with what happens after the snapshot.
+// then goes on with what happens after the snapshot. The history is read after the
+// thread's lane is free.
 func (s *Server) threadResume(ctx context.Context, c *conn, p *app.ThreadResumeParams) (answer, error) {
 	id, err := threadID(p.ThreadID)
 	if err != nil {
@@ -25,37 +28,61 @@ func (s *Server) threadResume(ctx context.Context, c *conn, p *app.ThreadResumeP
 	if t.Archived {
 		return answer{}, thole.Errorf(thole.CodeConflict, "session %s is archived", id).WithHint("unarchive it with thread/unarchive first")
 	}
-	if err := s.adopt(ctx, c, t, wish{Settings: p.Settings, sandbox: str(p.Sandbox), instructions: str(p.DeveloperInstructions)}); err != nil {
+	w := wish{Settings: p.Settings, sandbox: str(p.Sandbox), instructions: instructions(p.BaseInstructions, p.DeveloperInstructions)}
+	if err := w.configured(p.Config); err != nil {
 		return answer{}, err
 	}
+	links, err := c.meetAgain(w.servers, t.Tools)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.adopt(ctx, c, t, w); err != nil {
+		return answer{}, err
+	}
+	c.join(id, links)
 	sub, err := c.subscribe(ctx, id, c.lag())
 	if err != nil {
 		return answer{}, err
 	}
-	a := answer{then: sub.start, undo: sub.cancel}
-	snap := sub.in.Snapshot
+	snap := &sub.in.Snapshot
+	a := answer{then: sub.start, undo: sub.remove}
+	a.rest = func(ctx context.Context) (any, []jsonrpc.Frame, error) {
+		out, err := s.resumed(ctx, c, p, snap)
+		if err == nil && errors.Is(sub.in.Err(), thread.ErrSlow) {
+			// More happened meanwhile than is kept for a reader. That is not the client's fault.
+			err = jsonrpc.Overloaded()
+		}
+		return out, s.replay(c.peer(), snap), err
+	}
+	return a, nil
+}
+
+// resumed is the answer to a resume: the thread as its snapshot has it. What happens
+// since is not in it, and waits in the subscription.
+func (s *Server) resumed(ctx context.Context, c *conn, p *app.ThreadResumeParams, snap *thread.Snapshot) (*app.ThreadResumeResult, error) {
 	out := app.ThreadResumeResult{
 		ThreadView:           s.viewFor(c, snap.Thread),
 		TurnsBackwardsCursor: new(thread.CursorAt(uint64(snap.Thread.Turns) + 1)),
-		ItemsBackwardsCursor: new(thread.CursorAt(snap.Seq + 1)),
+		ItemsBackwardsCursor: new(snap.ItemsCursor()),
 	}
 	if c.peer().extended {
 		out.Seq = &snap.Seq
 	}
 	if !p.ExcludeTurns {
-		if out.Thread.Turns, err = s.fullTurns(ctx, c, id); err != nil {
-			return a, err
+		turns, err := s.fullTurns(ctx, c, snap.Thread.ID, snap)
+		if err != nil {
+			return nil, err
 		}
+		out.Thread.Turns = turns
 	}
 	if page := p.InitialTurnsPage; page != nil {
-		turns, err := s.turnsPage(ctx, c, id, app.PageParams{Limit: page.Limit, SortDirection: page.SortDirection}, str(page.ItemsView))
+		turns, err := s.turnsPage(ctx, c, snap.Thread.ID, app.PageParams{Limit: page.Limit, SortDirection: page.SortDirection}, str(page.ItemsView), snap)
 		if err != nil {
-			return a, err
+			return nil, err
 		}
 		out.InitialTurnsPage = &turns
 	}
-	a.result, a.after = out, s.replay(c.peer(), snap)
-	return a, nil
+	return &out, nil
 }
 
 // adopt applies overrides given with a resume, but only to a thread that nobody
@@ -78,22 +105,33 @@ func (s *Server) adopt(ctx context.Context, c *conn, t fold.Thread, w wish) erro
 	return err
 }
 
-// replay sends a joiner what is in flight: items as started with their text so
-// far, then the asks that wait.
-func (s *Server) replay(p *peer, snap thread.Snapshot) []jsonrpc.Frame {
+// replay sends a joiner the thread's goal and what is in flight: items as started with
+// their text so far, then the asks that wait.
+func (s *Server) replay(p *peer, snap *thread.Snapshot) []jsonrpc.Frame {
 	var frames []*frame
+	if g := snap.Thread.Goal; g != nil {
+		frames = append(frames, goalNote(thole.Millis(snap.Taken), snap.Thread.ID, "", g))
+	}
 	if t := snap.Open; t != nil {
 		tr := &translator{srv: s, state: snap.Fold.Copy()}
 		for _, it := range t.Items {
-			if !it.Stamp.Ended.IsZero() {
+			if !it.Stamp.Ended.IsZero() || !shows(it) {
 				continue
 			}
-			frames = append(frames, note("item/started", thole.Millis(snap.Taken), started(string(t.Thread), string(t.ID), unfinished(it))))
+			frames = append(frames, started(string(t.Thread), string(t.ID), unfinished(it), thole.Millis(snap.Taken), snap.Thread.WorkDir()))
 			frames = append(frames, tr.soFar(t, it, snap.Taken)...)
 		}
 	}
 	for _, a := range snap.Asks {
+		var of event.Item
+		if snap.Fold != nil {
+			of = (&translator{state: snap.Fold}).item(a.Ask.Item)
+		}
+		if i, ok := about(a.Ask, of); ok {
+			frames = append(frames, started(string(a.Thread), string(a.Turn), i, thole.Millis(snap.Taken), snap.Thread.WorkDir()))
+		}
 		if f := request(a.Thread, a.Turn, a.Ask, thole.Millis(a.Asked), snap.Thread.WorkDir()); f != nil {
+			f.client = s.toolOwner(a.Ask, snap.Thread)
 			frames = append(frames, f)
 		}
 	}

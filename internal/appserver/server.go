@@ -7,13 +7,17 @@
 // opens a store, starts a turn's process or decides who may see a thread.
 package appserver
 
+//go:generate go run github.com/tholehq/thole/scripts/gen/members ../../docs/protocol/members.md
+
 import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/serial"
@@ -38,6 +42,15 @@ type Config struct {
 	Defaults Defaults
 	// Sources makes threads' sources; nil: threads have no files but the app's.
 	Sources source.Resolver
+	// Executors reaches threads' executors; nil: there are no commands and no files.
+	Executors Executors
+	// Inventory says what agents have; nil: nobody knows.
+	Inventory Inventory
+	// Account says what pays for a provider's models of a user's turns: AccountKey,
+	// AccountChatGPT, or "" for nothing; nil: nobody knows.
+	Account func(ctx context.Context, who thole.Owner, providerName string) (string, error)
+	// Audit records who changes files, opens terminals, and is refused; nil: nobody does.
+	Audit *audit.Log
 	// Home is sent to clients; Version too.
 	Home    string
 	Version string
@@ -57,6 +70,9 @@ const (
 	maxOutbound = 16 << 20
 	// goodbye bounds how long a connection's last messages may take.
 	goodbye = 2 * time.Second
+	// farewell is how long a client that was given up because it does not read may take
+	// to read why. Its subscriptions are gone then; it costs its socket.
+	farewell = 30 * time.Second
 )
 
 // Reasons for which the server ends a connection.
@@ -73,19 +89,35 @@ type Server struct {
 	names   string // of all methods, for the error that lists them
 	lanes   *serial.Queues[lane]
 	catalog *catalog
+	unnamed atomic.Uint64 // commands without an id of the client's
 
 	mu     sync.Mutex // guards what follows
 	conns  map[*conn]struct{}
 	nextID uint64
 	closed bool
-	wg     sync.WaitGroup // Serve calls
+	// bridges answer the calls of threads' tools for their clients.
+	bridges map[thole.ThreadID]*bridge
+	wg      sync.WaitGroup // Serve calls
 }
 
 // lane is what a request is serialized with.
 type lane struct {
-	kind string // "thread", "conn", "global"
+	kind laneKind
 	id   string
 }
+
+// laneKind is what a lane's id names.
+type laneKind string
+
+const (
+	laneThread  laneKind = "thread"
+	laneConn    laneKind = "conn"
+	lanePath    laneKind = "path"
+	laneProcess laneKind = "process"
+	laneConfig  laneKind = "config"
+	laneAccount laneKind = "account"
+	laneRest    laneKind = "rest" // what remains of a request after its own lane
+)
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
@@ -111,11 +143,11 @@ func New(cfg Config) (*Server, error) {
 		cfg.Settle = func() {}
 	}
 	s := &Server{
-		cfg: cfg, conns: map[*conn]struct{}{}, catalog: &catalog{cfg: &cfg},
+		cfg: cfg, conns: map[*conn]struct{}{}, bridges: map[thole.ThreadID]*bridge{}, catalog: &catalog{cfg: &cfg},
 		lanes: serial.New[lane](serial.Options{PerKey: 1024}),
 	}
 	s.register()
-	return s, nil
+	return s, s.undecided()
 }
 
 // Serve speaks the contract on one connection until it ends. actor was proven by
@@ -134,8 +166,14 @@ func (s *Server) Serve(ctx context.Context, stream jsonrpc.Stream, actor thole.A
 	defer s.wg.Done()
 	stop := context.AfterFunc(ctx, func() { c.finish(ReasonShutdown) })
 	defer stop()
+	freed := make(chan struct{})
+	context.AfterFunc(c.rpc.Context(), func() {
+		defer close(freed)
+		c.end()
+	})
+	c.from = audit.SourceOf(ctx)
 	err = c.rpc.Run(context.Background())
-	c.end()
+	<-freed
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
@@ -155,11 +193,17 @@ func (s *Server) admit(stream jsonrpc.Stream, actor thole.Actor) (*conn, error) 
 	return c, nil
 }
 
-// Connections counts the present connections.
-func (s *Server) Connections() int {
+// Connections counts the present connections, without those that were given up and may
+// still read why.
+func (s *Server) Connections() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.conns)
+	for c := range s.conns {
+		if c.rpc.Err() == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // Close refuses new connections, delivers to the present ones what their threads

@@ -3,7 +3,9 @@ package appserver
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	thole "github.com/tholehq/thole"
@@ -25,41 +27,72 @@ type wish struct {
 	app.Settings
 	sandbox      string // as in thread/start: read-only, workspace-write, danger-full-access
 	effort       *string
+	summary      *string
 	instructions string
 	mode         *app.CollaborationMode
+	// network says whether commands may use the network; nil leaves it.
+	network *bool
+	// webSearch is how Codex searches the web.
+	webSearch *string
+	// servers are tool servers of the client's, by name.
+	servers map[string]*toolServer
 }
 
-// sandboxWord turns a sandbox policy into the word of the other form.
-func sandboxWord(p *app.SandboxPolicy) (string, error) {
+// sandboxed reads a sandbox policy into the wish. Roots besides the workspace and
+// directories that an executor has for itself cannot be given.
+func (w *wish) sandboxed(p *app.SandboxPolicy, dir string) error {
 	if p == nil {
-		return "", nil
+		return nil
 	}
 	for _, root := range p.WritableRoots {
 		if !filepath.IsAbs(root) || strings.Contains(root, "..") {
-			return "", thole.Errorf(thole.CodeInvalid, "sandboxPolicy.writableRoots: %q is not an absolute path", root)
+			return thole.Errorf(thole.CodeInvalid, "sandboxPolicy.writableRoots: %q is not an absolute path", root)
+		}
+		if rel, err := filepath.Rel(dir, root); err != nil || strings.HasPrefix(rel, "..") {
+			return thole.Errorf(thole.CodeUnsupported, "sandboxPolicy.writableRoots: the thread's files are in %s; %s is elsewhere", dir, root).
+				WithHint("leave it out; what lies outside of a thread's directory cannot be given to it later")
+		}
+	}
+	for name, out := range map[string]*bool{"excludeSlashTmp": p.ExcludeTmp, "excludeTmpdirEnvVar": p.ExcludeTmpdir} {
+		if out != nil && *out {
+			return thole.Errorf(thole.CodeUnsupported, "sandboxPolicy.%s is not supported: /tmp of an executor is its own and stays writable", name).
+				WithHint("leave it out")
 		}
 	}
 	switch p.Type {
 	case "readOnly":
-		return "read-only", nil
+		w.sandbox = "read-only"
 	case "workspaceWrite":
-		return "workspace-write", nil
+		w.sandbox = "workspace-write"
 	case "dangerFullAccess", "externalSandbox":
-		return "danger-full-access", nil
+		w.sandbox = "danger-full-access"
+	default:
+		return invalid("unknown variant `%s`, expected one of `dangerFullAccess`, `readOnly`, `externalSandbox`, `workspaceWrite`", p.Type)
 	}
-	return "", invalid("unknown variant `%s`, expected one of `dangerFullAccess`, `readOnly`, `externalSandbox`, `workspaceWrite`", p.Type)
+	switch access := strings.TrimSpace(string(p.NetworkAccess)); access {
+	case "", "null":
+	case "true", `"enabled"`:
+		w.network = new(true)
+	case "false", `"restricted"`:
+		w.network = new(false)
+	default:
+		return invalid("sandboxPolicy.networkAccess: %s is neither a boolean nor `restricted` or `enabled`", access)
+	}
+	return nil
 }
 
-func sandboxPolicy(word string) app.SandboxPolicy {
+// sandboxPolicy is a sandbox in wire words. network says whether commands may use the
+// network.
+func sandboxPolicy(word string, network bool) app.SandboxPolicy {
 	no := false
-	network := json.RawMessage("false")
+	access := json.RawMessage(strconv.FormatBool(network))
 	switch word {
 	case "danger-full-access":
 		return app.SandboxPolicy{Type: "dangerFullAccess"}
 	case "workspace-write":
-		return app.SandboxPolicy{Type: "workspaceWrite", WritableRoots: []string{}, NetworkAccess: network, ExcludeTmpdir: &no, ExcludeTmp: &no}
+		return app.SandboxPolicy{Type: "workspaceWrite", WritableRoots: []string{}, NetworkAccess: access, ExcludeTmpdir: &no, ExcludeTmp: &no}
 	}
-	return app.SandboxPolicy{Type: "readOnly", NetworkAccess: network}
+	return app.SandboxPolicy{Type: "readOnly", NetworkAccess: access}
 }
 
 // approvalWord reads an approval policy. The granular form asks at least as much
@@ -99,6 +132,31 @@ func words(providerName string, p thole.Profile) (approval, sandbox string) {
 	return approval, sandbox
 }
 
+// pair is what a thread's profile is called in the contract: as the client said that chose
+// it, as long as that still means the same.
+func (s *Server) pair(now event.Settings) (approval, sandbox string) {
+	name, p := cmp.Or(now.Provider, s.catalog.provider()), cmp.Or(now.Profile, s.cfg.DefaultProfile)
+	if approval, sandbox, ok := strings.Cut(now.Options[provider.OptionPair], "/"); ok && name != clis.Contract && profile(name, approval, sandbox) == p {
+		return approval, sandbox
+	}
+	return words(name, p)
+}
+
+// paired are the options of a change with the pair that a client said, where the profile alone
+// would be called otherwise. Another option is another session of the agent.
+func paired(name string, out, now event.Settings, approval, sandbox string) map[string]string {
+	a, b := words(name, out.Profile)
+	if name == clis.Contract || now.Options[provider.OptionPair] == "" && a == approval && b == sandbox {
+		return out.Options
+	}
+	options := maps.Clone(out.Options)
+	if options == nil {
+		options = map[string]string{}
+	}
+	options[provider.OptionPair] = approval + "/" + sandbox
+	return options
+}
+
 // profile is the profile of a pair of words.
 func profile(providerName, approval, sandbox string) thole.Profile {
 	pair := thole.Profile(approval + "/" + sandbox)
@@ -120,6 +178,17 @@ var permissionProfiles = [...]struct{ id, sandbox, about string }{
 	{":read-only", "read-only", "Read files; ask before anything else"},
 	{":workspace", "workspace-write", "Read and edit files in the workspace"},
 	{":danger-full-access", "danger-full-access", "No sandbox"},
+}
+
+// permissionProfile names a sandbox as permissionProfile/list does. The TUI waits for that name
+// after its user chose one, and sends no message before it has it.
+func permissionProfile(sandbox string) *app.PermissionProfile {
+	for _, p := range permissionProfiles {
+		if p.sandbox == sandbox {
+			return &app.PermissionProfile{ID: p.id}
+		}
+	}
+	return nil
 }
 
 // settings turns a wish into changes of settings; now is what they are laid over.
@@ -144,7 +213,13 @@ func (s *Server) settings(w wish, now event.Settings) (event.Settings, bool, err
 	if out.Provider, out.Model, err = s.catalog.pick(model, str(w.ModelProvider), now.Provider); err != nil {
 		return out, false, err
 	}
-	out.Effort, out.Instructions = str(w.effort), w.instructions
+	if out.Model == "" && strings.HasSuffix(model, "/"+defaultModel) && now.Model != "" {
+		out.Model = event.OwnChoice
+	}
+	out.Effort, out.Instructions = s.catalog.effort(str(w.effort), out, now), w.instructions
+	if err := s.own(w, &out, now); err != nil {
+		return out, false, err
+	}
 
 	approval, err := approvalWord(w.ApprovalPolicy)
 	if err != nil {
@@ -171,8 +246,10 @@ func (s *Server) settings(w wish, now event.Settings) (event.Settings, bool, err
 	}
 	if approval != "" || sandbox != "" {
 		name := cmp.Or(out.Provider, now.Provider, s.catalog.provider())
-		wasApproval, wasSandbox := words(cmp.Or(now.Provider, s.catalog.provider()), cmp.Or(now.Profile, s.cfg.DefaultProfile))
-		out.Profile = profile(name, cmp.Or(approval, wasApproval), cmp.Or(sandbox, wasSandbox))
+		wasApproval, wasSandbox := s.pair(now)
+		approval, sandbox = cmp.Or(approval, wasApproval), cmp.Or(sandbox, wasSandbox)
+		out.Profile = profile(name, approval, sandbox)
+		out.Options = paired(name, out, now, approval, sandbox)
 	}
 	return out, plan, nil
 }
@@ -182,19 +259,20 @@ func (s *Server) view(t fold.Thread) app.ThreadView {
 	set := s.threadSettings(t.Settings, t.WorkDir())
 	return app.ThreadView{
 		Thread: s.thread(t), Model: set.Model, ModelProvider: set.ModelProvider, DisabledPluginIDs: []string{},
-		Cwd: set.Cwd, RuntimeWorkspaceRoots: []string{set.Cwd}, InstructionSources: []string{},
+		Cwd: set.Cwd, RuntimeWorkspaceRoots: []string{set.Cwd}, InstructionSources: []string{}, ActivePermissionProfile: set.ActivePermissionProfile,
 		ApprovalPolicy: set.ApprovalPolicy, ApprovalsReviewer: set.ApprovalsReviewer, Sandbox: set.SandboxPolicy,
-		ReasoningEffort: set.Effort, MultiAgentMode: set.MultiAgentMode,
+		ReasoningEffort: set.Effort, ServiceTier: set.ServiceTier, MultiAgentMode: set.MultiAgentMode,
 	}
 }
 
 func (s *Server) threadSettings(now event.Settings, dir string) app.ThreadSettings {
 	name := cmp.Or(now.Provider, s.catalog.provider())
-	approval, sandbox := words(name, cmp.Or(now.Profile, s.cfg.DefaultProfile))
+	approval, sandbox := s.pair(now)
 	model := s.catalog.wireModel(name, now.Model)
 	return app.ThreadSettings{
 		DisabledPluginIDs: []string{}, Cwd: dir, ApprovalPolicy: approval, ApprovalsReviewer: "user",
-		SandboxPolicy: sandboxPolicy(sandbox), Model: model, ModelProvider: name, Effort: ptr(now.Effort),
+		SandboxPolicy: sandboxPolicy(sandbox, networked(name, now)), ActivePermissionProfile: permissionProfile(sandbox), Model: model, ModelProvider: name, Effort: ptr(now.Effort),
+		ServiceTier: ptr(now.Options[provider.OptionServiceTier]), Summary: ptr(now.Options[provider.OptionSummary]),
 		CollaborationMode: app.CollaborationMode{Mode: "default", Settings: app.ModeSettings{Model: model, Effort: ptr(now.Effort)}},
 		MultiAgentMode:    "explicitRequestOnly",
 	}

@@ -2,7 +2,9 @@ package appserver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
@@ -10,50 +12,41 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tholehq/thole/internal/testkit/poll"
-	"github.com/tholehq/thole/internal/tholetest"
-	"github.com/tholehq/thole/internal/transport/ws"
+	"github.com/tholehq/thole/internal/appserver"
+	"github.com/tholehq/thole/internal/jsonrpc"
 )
 
-// A client that stops reading is closed with its reason; the others lose nothing
-// and the thread does not wait.
+// A client that stops reading is given up, and reads why when it reads again; the
+// others lose nothing and the thread does not wait.
 func TestStalledReaderIsClosed(t *testing.T) {
-	rig := tholetest.New(t)
-	addr := rig.Listen("unix://"+filepath.Join(t.TempDir(), "s.sock"), "")
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	b := newBare(t, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	stalled, err := ws.Dial(ctx, addr, ws.DialOptions{})
-	if err != nil {
-		t.Fatal(err)
+	reader := b.join()
+	id := reader.thread(`{}`)
+	var stalled []jsonrpc.Stream
+	for _, at := range []string{"unix://" + filepath.Join(t.TempDir(), "s.sock"), "ws://127.0.0.1:0"} {
+		s := stall(t, ctx, b.listen(at), id)
+		defer s.Close("")
+		stalled = append(stalled, s)
 	}
-	defer stalled.Close("")
-	reader := join(t, rig, `{}`)
-	id := reader.thread(`{"approvalPolicy":"never","sandbox":"danger-full-access"}`)
-	for _, m := range []string{
-		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"stalled","version":"1"}}}`,
-		`{"id":2,"method":"thread/resume","params":{"threadId":"` + id + `"}}`,
-	} {
-		if err := stalled.Write(ctx, []byte(m)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stalled.Read(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	before := memory()
-	// Twice what buffers of a socket, a connection and a subscription can hold.
-	body := strings.Repeat("y", 1<<10)
+	ref := b.turn(id, "x")
 	from := reader.len()
-	for i := range 40 {
-		reader.turn(id, fmt.Sprintf("sim: say %s\\n%d ;; run head -c 60000 /dev/zero | tr '\\0' z", body, i))
-		from, _ = reader.note(from, "turn/completed")
+	for i := 0; b.server.Connections() > 1; i++ {
+		if i == 1000 { // more than buffers of sockets, a connection and a subscription can hold
+			t.Fatal("a client that does not read is still connected")
+		}
+		b.report(ref, says(fmt.Sprint(i), strings.Repeat("z", 60_000)))
+		from, _ = reader.note(from, "item/completed")
 		from++
 	}
-	poll.Until(t, "the end of the stalled connection", func() bool { return rig.Server.Connections() == 1 })
-	t.Logf("memory grew by %d KiB while one client stalled", (memory()-before)/1024)
-	for {
-		if _, err := stalled.Read(ctx); err != nil {
-			break
+	for i, s := range stalled {
+		var err error
+		for n := 0; err == nil; n++ {
+			_, err = s.Read(ctx)
+		}
+		if !strings.Contains(err.Error(), appserver.ReasonSlow) || !errors.Is(err, io.EOF) {
+			t.Errorf("client %d read %v, want the reason", i, err)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (s *Server) viewFor(c *conn, t fold.Thread) app.ThreadView {
 		if f.Kind == "" {
 			f.Kind = thole.SourceEmpty
 		}
-		v.Files = &app.Source{Kind: string(f.Kind), Repo: f.Repo, Ref: f.Ref, Commit: f.Commit, Branch: f.Branch, Dirty: f.Carried != "", Upload: f.Upload}
+		v.Files = &app.Source{Kind: string(f.Kind), Repo: f.Repo, Ref: f.Ref, Commit: f.Commit, Branch: f.Branch, Dirty: f.Carried != "", Upload: f.Upload, Submodules: f.Submodules, LFS: f.LFS, LeftOut: f.LeftOut}
 	}
 	return v
 }

@@ -8,6 +8,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/serial"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/protocol/app"
@@ -15,10 +16,8 @@ import (
 
 func (s *Server) registerThreads() {
 	start := on(s, "thread/start", s.threadStart)
-	start.causes = true
-	start.gated = map[string]bool{"permissions": false, "historyMode": false, "threadId": true, "source": true, "name": true}
-	fork := inThread(on(s, "thread/fork", s.threadFork), serial.Shared, func(p *app.ThreadForkParams) string { return p.ThreadID })
-	fork.causes = true
+	start.gated = map[string]bool{"permissions": false, "historyMode": false, "dynamicTools": false, "threadId": true, "source": true, "name": true}
+	on(s, "thread/fork", s.threadFork) // it waits until the last turn is saved, so in no lane
 	resume := inThread(on(s, "thread/resume", s.threadResume), serial.Exclusive, func(p *app.ThreadResumeParams) string { return p.ThreadID })
 	resume.gated = map[string]bool{"permissions": false, "initialTurnsPage": false, "history": false, "path": false}
 	byThread := func(p *app.ThreadParams) string { return p.ThreadID }
@@ -39,7 +38,13 @@ func threadID(id string) (thole.ThreadID, error) {
 }
 
 func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartParams) (answer, error) {
-	set, plan, err := s.settings(wish{Settings: p.Settings, sandbox: str(p.Sandbox), instructions: instructions(p)}, event.Settings{})
+	w := wish{Settings: p.Settings, sandbox: str(p.Sandbox), instructions: instructions(p.BaseInstructions, p.DeveloperInstructions)}
+	if !titles(p) { // whose config takes from an agent what none is given
+		if err := w.configured(p.Config); err != nil {
+			return answer{}, err
+		}
+	}
+	set, plan, err := s.settings(w, event.Settings{})
 	if err != nil {
 		return answer{}, err
 	}
@@ -51,10 +56,13 @@ func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartPar
 		if err != nil {
 			return answer{}, err
 		}
-		set.Provider, set.Model, set.Effort = def.Provider, def.Model, cmp.Or(set.Effort, def.Effort)
+		set.Provider, set.Model, set.Effort = def.Provider, def.Model, cmp.Or(set.Effort, s.catalog.effort(def.Effort, def, event.Settings{}))
 	}
 	set.Provider = cmp.Or(set.Provider, s.catalog.provider())
 	set.Profile = cmp.Or(set.Profile, s.cfg.DefaultProfile)
+	if titles(p) {
+		set.Profile = thole.ProfilePlan // clients want proof that such a thread changes nothing
+	}
 	create := thread.Create{
 		ID: thole.NewID[thole.ThreadID](s.cfg.Now()), Name: str(p.Name), Settings: set, Source: cmp.Or(str(p.ThreadSource), sourceApp), Client: c.peer().info.Name, Ephemeral: p.Ephemeral != nil && *p.Ephemeral,
 	}
@@ -65,33 +73,51 @@ func (s *Server) threadStart(ctx context.Context, c *conn, p *app.ThreadStartPar
 		if _, err := s.cfg.Threads.Get(ctx, c.who(), create.ID); err == nil { // its source is not made again
 			return answer{}, thole.Errorf(thole.CodeConflict, "thread id is in use: %s", create.ID)
 		}
+		if err := s.cfg.Threads.Gone(ctx, c.who(), create.ID); err != nil {
+			return answer{}, err
+		}
 	}
-	if create.Files, err = s.source(ctx, c, create.ID, p); err != nil {
+	if create.Tools, err = clientTools(p.DynamicTools); err != nil {
 		return answer{}, err
 	}
-	t, err := s.cfg.Threads.Create(ctx, c.who(), create)
+	more, links, err := c.meet(ctx, w.servers)
 	if err != nil {
 		return answer{}, err
 	}
-	return s.opened(ctx, c, t)
+	create.Tools = append(create.Tools, more...)
+	if titles(p) {
+		create.Files = thole.Source{Kind: thole.SourceEmpty}
+	} else if create.Files, err = s.source(ctx, c, create.ID, p); err != nil {
+		return answer{}, err
+	}
+	release := c.hold(create.ID)
+	t, err := s.cfg.Threads.Create(ctx, c.who(), create)
+	if err != nil {
+		return answer{release: release}, err
+	}
+	c.join(t.ID, links)
+	return s.opened(ctx, c, t, release)
 }
 
 // instructions joins the two texts that a client may add to the system prompt.
-func instructions(p *app.ThreadStartParams) string {
-	base, more := str(p.BaseInstructions), str(p.DeveloperInstructions)
+func instructions(first, second *string) string {
+	base, more := str(first), str(second)
 	if base != "" && more != "" {
 		return base + "\n\n" + more
 	}
 	return base + more
 }
 
-// opened answers with a new thread and subscribes its maker.
-func (s *Server) opened(ctx context.Context, c *conn, t fold.Thread) (answer, error) {
+// opened answers with a new thread, whose notifications are held back until then, and
+// subscribes its maker.
+func (s *Server) opened(ctx context.Context, c *conn, t fold.Thread, release func()) (answer, error) {
+	a := answer{release: release}
 	sub, err := c.subscribe(ctx, t.ID, c.lag())
 	if err != nil {
-		return answer{}, err
+		return a, err
 	}
-	return answer{result: s.viewFor(c, sub.in.Snapshot.Thread), then: sub.start, undo: sub.cancel}, nil
+	a.result, a.then, a.undo = s.viewFor(c, sub.in.Snapshot.Thread), sub.start, sub.remove
+	return a, nil
 }
 
 // lag is how a connection subscribes. One that wants no deltas is spared them.
@@ -140,28 +166,44 @@ func (s *Server) threadFork(ctx context.Context, c *conn, p *app.ThreadForkParam
 	if err := c.stays(p.Settings, parent); err != nil {
 		return answer{}, err
 	}
-	set, _, err := s.settings(wish{Settings: p.Settings, sandbox: str(p.Sandbox)}, parent.Settings)
+	w := wish{Settings: p.Settings, sandbox: str(p.Sandbox), instructions: instructions(p.BaseInstructions, p.DeveloperInstructions)}
+	if err := w.configured(p.Config); err != nil {
+		return answer{}, err
+	}
+	links, err := c.meetAgain(w.servers, parent.Tools)
+	if err != nil {
+		return answer{}, err
+	}
+	set, _, err := s.settings(w, parent.Settings)
 	if err != nil {
 		return answer{}, err
 	}
 	if set.Provider != "" && set.Provider != cmp.Or(parent.Settings.Provider, s.catalog.provider()) {
 		return answer{}, errOtherProvider(set.Provider)
 	}
-	t, err := s.cfg.Threads.Fork(ctx, c.who(), id, thread.Fork{
-		UpTo: thole.TurnID(str(p.LastTurnID)), Settings: &set, Source: sourceApp, Client: c.peer().info.Name, Ephemeral: p.Ephemeral,
-	})
+	upTo, err := s.forkPoint(ctx, c, parent, p)
 	if err != nil {
 		return answer{}, err
 	}
-	a, err := s.opened(ctx, c, t)
+	fork := thole.NewID[thole.ThreadID](s.cfg.Now())
+	release := c.hold(fork)
+	t, err := s.cfg.Threads.Fork(ctx, c.who(), id, thread.Fork{
+		ID: fork, UpTo: upTo, Settings: &set, Source: cmp.Or(str(p.ThreadSource), sourceApp), Client: c.peer().info.Name, Ephemeral: p.Ephemeral,
+	})
+	if err != nil {
+		return answer{release: release}, err
+	}
+	c.join(t.ID, links)
+	a, err := s.opened(ctx, c, t, release)
 	if err != nil || p.ExcludeTurns {
 		return a, err
 	}
 	v := a.result.(app.ThreadView)
-	if v.Thread.Turns, err = s.fullTurns(ctx, c, t.ID); err != nil {
-		return a, err
+	a.rest = func(ctx context.Context) (any, []jsonrpc.Frame, error) {
+		var err error
+		v.Thread.Turns, err = s.fullTurns(ctx, c, t.ID, nil)
+		return v, nil, err
 	}
-	a.result = v
 	return a, nil
 }
 
@@ -200,17 +242,19 @@ func (s *Server) threadUnsubscribe(ctx context.Context, c *conn, p *app.ThreadPa
 	if err != nil {
 		return answer{}, err
 	}
-	if c.unsubscribe(id) {
-		return answer{result: app.UnsubscribeResult{Status: "unsubscribed"}}, nil
+	if sub, ok := c.unsubscribe(id); ok {
+		a := later(app.UnsubscribeResult{Status: "unsubscribed"})
+		a.then = sub.remove
+		return a, nil
 	}
 	t, err := s.cfg.Threads.Get(ctx, c.who(), id)
 	if err != nil && thole.CodeOf(err) != thole.CodeNotFound {
 		return answer{}, err
 	}
 	if !t.Status.Loaded {
-		return answer{result: app.UnsubscribeResult{Status: "notLoaded"}}, nil
+		return later(app.UnsubscribeResult{Status: "notLoaded"}), nil
 	}
-	return answer{result: app.UnsubscribeResult{Status: "notSubscribed"}}, nil
+	return later(app.UnsubscribeResult{Status: "notSubscribed"}), nil
 }
 
 func (s *Server) threadName(ctx context.Context, c *conn, p *app.ThreadNameParams) (answer, error) {
@@ -229,31 +273,74 @@ func (s *Server) settingsUpdate(ctx context.Context, c *conn, p *app.SettingsUpd
 	if err != nil {
 		return answer{}, err
 	}
-	sandbox, err := sandboxWord(p.SandboxPolicy)
-	if err != nil {
-		return answer{}, err
+	set, _, err := s.wanted(ctx, c, id, wish{Settings: p.Settings, effort: p.Effort, summary: p.Summary, mode: p.CollaborationMode}, p.SandboxPolicy)
+	if err == nil {
+		err = s.change(ctx, c, id, set)
 	}
-	_, err = s.change(ctx, c, id, wish{Settings: p.Settings, sandbox: sandbox, effort: p.Effort, mode: p.CollaborationMode})
 	return result(app.Empty{}, err)
 }
 
-// change makes a wish a thread's settings and reports whether it asked for plan
-// mode, which belongs to turns.
-func (s *Server) change(ctx context.Context, c *conn, id thole.ThreadID, w wish) (plan bool, err error) {
+// wanted is the change of a thread's settings that a wish is, nil for none, and whether it
+// asks for plan mode, which belongs to turns. A change that the thread cannot have is refused.
+func (s *Server) wanted(ctx context.Context, c *conn, id thole.ThreadID, w wish, box *app.SandboxPolicy) (change *event.Settings, plan bool, err error) {
 	t, err := s.cfg.Threads.Get(ctx, c.who(), id)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if err := c.stays(w.Settings, t); err != nil {
-		return false, err
+		return nil, false, err
+	}
+	if err := w.sandboxed(box, t.WorkDir()); err != nil {
+		return nil, false, err
 	}
 	set, plan, err := s.settings(w, t.Settings)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
-	if set.Provider == "" && set.Model == "" && set.Effort == "" && set.Profile == "" && set.Instructions == "" {
-		return plan, nil
+	if set.Provider == "" && set.Model == "" && set.Effort == "" && set.Profile == "" && set.Instructions == "" && len(set.Options) == 0 && set.Network == nil {
+		return nil, plan, nil
 	}
-	_, err = s.cfg.Threads.Update(ctx, c.who(), id, thread.Update{Settings: &set})
-	return plan, err
+	_, err = thread.Settled(t, &set)
+	return &set, plan, err
+}
+
+// change makes a change of settings, nil for none, the thread's.
+func (s *Server) change(ctx context.Context, c *conn, id thole.ThreadID, change *event.Settings) error {
+	if change == nil {
+		return nil
+	}
+	_, err := s.cfg.Threads.Update(ctx, c.who(), id, thread.Update{Settings: change})
+	return err
+}
+
+// forkPoint is the last turn of a fork, "" for all of them.
+func (s *Server) forkPoint(ctx context.Context, c *conn, parent fold.Thread, p *app.ThreadForkParams) (thole.TurnID, error) {
+	before := thole.TurnID(str(p.BeforeTurnID))
+	switch {
+	case before == "":
+		return thole.TurnID(str(p.LastTurnID)), nil
+	case str(p.LastTurnID) != "":
+		return "", thole.Errorf(thole.CodeInvalid, "lastTurnId and beforeTurnId cannot be combined")
+	}
+	page := thread.PageParams{Desc: true, Limit: maxFull}
+	for found := false; ; {
+		turns, err := s.cfg.Threads.Turns(ctx, c.who(), parent.ID, page)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range turns.Items {
+			if found {
+				return t.ID, nil
+			}
+			found = t.ID == before
+		}
+		switch {
+		case turns.Next != "":
+			page.Cursor = turns.Next
+		case found:
+			return "", thole.Errorf(thole.CodeUnsupported, "beforeTurnId: %s is the thread's first turn", before).WithHint("start a new thread instead")
+		default:
+			return "", thole.Errorf(thole.CodeNotFound, "turn not found: %s", before)
+		}
+	}
 }

@@ -2,6 +2,8 @@ package appserver
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -20,6 +22,7 @@ type translator struct {
 	// itself is certain. usage is then that of the snapshot.
 	replay bool
 	usage  thole.Usage
+	held   map[thole.ItemID]bool // of a replay: items that began and are not announced
 }
 
 // frames encodes a batch.
@@ -81,16 +84,17 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	at := thole.Millis(e.Time)
 	id, turnID := string(e.Thread), string(e.Turn)
 	d := &e.Data
-	add := func(method string, params any) *frame {
-		f := note(method, at, params)
+	dir := t.state.Row.Thread.WorkDir()
+	put := func(f *frame) *frame {
 		if f != nil {
 			out = append(out, f)
 		}
 		return f
 	}
+	add := func(method string, params any) *frame { return put(note(method, at, params)) }
 	switch e.Kind {
 	case event.ThreadStatus, event.ThreadUpdated, event.ThreadDeleted:
-		out = t.srv.coarse(out, e, t.state.Row.Thread.WorkDir())
+		out = t.srv.coarse(out, e, dir)
 	case event.TurnStarted:
 		add("turn/started", app.TurnNotification{ThreadID: id, Turn: turn(fold.Turn{ID: e.Turn, Created: e.Time})})
 	case event.TurnPhase:
@@ -107,26 +111,41 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 		}
 		ended.ID, ended.Outcome, ended.Error, ended.Stamp.Ended = e.Turn, d.Outcome, d.Error, e.Time
 		if d.Outcome == thole.OutcomeFailed && !told {
-			add("error", app.ErrorNotification{Error: *turnError(d.Error), ThreadID: id, TurnID: turnID})
+			put(errorNote(at, app.ErrorNotification{Error: *turnError(d.Error), ThreadID: id, TurnID: turnID}))
 		}
 		w := turn(ended)
 		if last := t.lastMessage(); last != nil {
-			w.Items, w.ItemsView = []app.Item{item(*last)}, app.ItemsSummary
+			w.Items, w.ItemsView = []app.Item{item(*last, dir)}, app.ItemsSummary
 		}
-		add("turn/completed", app.TurnNotification{ThreadID: id, Turn: w})
+		full := app.TurnNotification{ThreadID: id, Turn: w}
+		if f := add("turn/completed", app.TurnNotification{ThreadID: id, Turn: bareTurn(w)}); f != nil {
+			f.extra = full
+		}
 	case event.StepReset:
 		add("thole/step/reset", app.StepReset{ThreadID: id, TurnID: turnID}).extension = true
 	case event.ItemStarted:
-		add("item/started", started(id, turnID, *d.Item))
-	case event.ItemUpdated:
-		add("thole/item/updated", app.ItemUpdated{ThreadID: id, TurnID: turnID, Item: item(*d.Item)}).extension = true
-	case event.ItemCompleted:
-		if _, open := t.open(d.Item.ID); !open && (!t.replay || d.Item.Kind == event.ItemUserMessage) { // nobody has heard of it yet
-			fresh := *d.Item
-			fresh.Stamp.Ended = fresh.Stamp.Started
-			add("item/started", started(id, turnID, unfinished(fresh)))
+		switch {
+		case !shows(*d.Item) && t.replay:
+			t.held[d.Item.ID] = true
+		case shows(*d.Item) && (t.replay || !t.announced(d.Item.ID)):
+			put(t.announce(e, *d.Item))
 		}
-		add("item/completed", app.ItemDone{Item: item(*d.Item), ThreadID: id, TurnID: turnID, CompletedAtMs: at})
+	case event.ItemUpdated:
+		if shows(*d.Item) && !t.announced(d.Item.ID) {
+			put(t.announce(e, unfinished(*d.Item)))
+			break
+		}
+		if before, open := t.open(d.Item.ID); open && d.Item.Kind == event.ItemFileChange && len(d.Item.Changes) > 0 && !slices.Equal(before.Changes, d.Item.Changes) {
+			add("item/fileChange/patchUpdated", app.PatchUpdated{ThreadID: id, TurnID: turnID, ItemID: string(d.Item.ID), Changes: changes(d.Item.Changes, dir)})
+		}
+		add("thole/item/updated", app.ItemUpdated{ThreadID: id, TurnID: turnID, Item: item(*d.Item, dir)}).extension = true
+	case event.ItemCompleted:
+		if !t.announced(d.Item.ID) || t.replay && d.Item.Kind == event.ItemUserMessage {
+			put(t.announce(e, unfinished(*d.Item)))
+		}
+		put(itemNote("item/completed", at, item(*d.Item, dir), func(w app.Item) any {
+			return app.ItemDone{Item: w, ThreadID: id, TurnID: turnID, CompletedAtMs: at}
+		}))
 		if more := edits(d.Item); len(more) > 0 && !t.replay {
 			if diff := t.diff(more); diff != "" {
 				add("turn/diff/updated", app.DiffUpdated{ThreadID: id, TurnID: turnID, Diff: diff})
@@ -139,8 +158,12 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	case event.TodoUpdate:
 		add("turn/plan/updated", app.PlanUpdated{ThreadID: id, TurnID: turnID, Plan: plan(event.MergeTodos(t.state.Todos, d.Todos))})
 	case event.AskRequested:
-		if f := request(e.Thread, e.Turn, *d.Ask, at, t.state.Row.Thread.WorkDir()); f != nil {
-			out = append(out, f)
+		if i, ok := about(*d.Ask, t.item(d.Ask.Item)); ok && !t.announced(i.ID) {
+			put(t.announce(e, i))
+		}
+		if f := request(e.Thread, e.Turn, *d.Ask, at, dir); f != nil {
+			f.client = t.srv.toolOwner(*d.Ask, t.state.Row.Thread)
+			put(f)
 		}
 	case event.AskResolved:
 		rid, _ := json.Marshal(requestID(e.Thread, d.AskID))
@@ -150,15 +173,17 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 		if !t.replay {
 			sum = t.state.Row.Thread.Usage.Plus(*d.Usage)
 		}
-		w := app.ThreadUsage{Total: usage(sum), Last: usage(*d.Usage)}
+		w := app.ThreadUsage{Total: usage(sum.Tokens()), Last: usage(lastCall(*d.Usage))}
 		if sum.ContextWindow > 0 {
 			w.ModelContextWindow = &sum.ContextWindow
 		}
 		add("thread/tokenUsage/updated", app.UsageUpdated{ThreadID: id, TurnID: turnID, TokenUsage: w})
 	case event.ErrorReported:
-		add("error", app.ErrorNotification{Error: *turnError(d.Error), WillRetry: d.Error.Retrying, ThreadID: id, TurnID: turnID})
+		put(errorNote(at, app.ErrorNotification{Error: *turnError(d.Error), WillRetry: d.Error.Retrying, ThreadID: id, TurnID: turnID}))
 	case event.NoteReported:
 		add("warning", app.Warning{ThreadID: &id, Message: d.Text})
+	case event.GoalUpdated:
+		out = append(out, goalNote(at, e.Thread, e.Turn, d.Goal))
 	case event.LimitsUpdated:
 		add("account/rateLimits/updated", app.RateLimitsUpdated{RateLimits: rateLimits(d.Limits)})
 	case event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
@@ -167,14 +192,16 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 	return out
 }
 
-func started(id, turnID string, i event.Item) app.ItemStarted {
-	w := item(i)
+func started(id, turnID string, i event.Item, at int64, dir string) *frame {
+	w := item(i, dir)
 	w.CompletedAtMs = nil
-	var at int64
+	var began int64
 	if w.StartedAtMs != nil {
-		at = *w.StartedAtMs
+		began = *w.StartedAtMs
 	}
-	return app.ItemStarted{Item: w, ThreadID: id, TurnID: turnID, StartedAtMs: at}
+	return itemNote("item/started", at, w, func(w app.Item) any {
+		return app.ItemStarted{Item: w, ThreadID: id, TurnID: turnID, StartedAtMs: began}
+	})
 }
 
 // unfinished is an item as its start would have shown it.
@@ -188,7 +215,9 @@ func unfinished(i event.Item) event.Item {
 			i.Command = &c
 		}
 	case event.ItemMessage, event.ItemReasoning, event.ItemPlan, event.ItemSystem:
-		i.Text, i.Summary = "", ""
+		if i.Review == "" { // whose text is known from the beginning
+			i.Text, i.Summary = "", ""
+		}
 	}
 	return i
 }
@@ -196,7 +225,7 @@ func unfinished(i event.Item) event.Item {
 // delta sends growing text. What the item is decides the notification's name.
 func (t *translator) delta(out []*frame, e *event.Event, at int64) []*frame {
 	it, open := t.open(e.Data.ItemID)
-	if !open {
+	if !open || !t.replay && !t.announced(it.ID) && e.Data.Stream != event.StreamInput {
 		return out
 	}
 	kind := it.Kind
@@ -219,8 +248,13 @@ func (t *translator) delta(out []*frame, e *event.Event, at int64) []*frame {
 			out = append(out, note("item/reasoning/summaryPartAdded", at, app.SummaryPart{ThreadID: p.ThreadID, TurnID: p.TurnID, ItemID: p.ItemID}))
 		}
 	case event.StreamOutput:
-		if kind == event.ItemCommand {
+		switch {
+		case kind == event.ItemCommand:
 			method = "item/commandExecution/outputDelta"
+		case kind == event.ItemTool && it.Tool != nil && it.Tool.Server != "":
+			return append(out, note("item/mcpToolCall/progress", at, app.ToolProgress{
+				ThreadID: p.ThreadID, TurnID: p.TurnID, ItemID: p.ItemID, Message: strings.TrimSuffix(p.Delta, "\n"),
+			}))
 		}
 	case event.StreamInput:
 		f := note("thole/item/inputDelta", at, app.InputDelta{ThreadID: p.ThreadID, TurnID: p.TurnID, ItemID: p.ItemID, Delta: p.Delta})
@@ -240,7 +274,7 @@ func (s *Server) coarse(out []*frame, e *event.Event, dir string) []*frame {
 	switch e.Kind {
 	case event.ThreadStatus:
 		out = append(out, note("thread/status/changed", at, app.StatusChanged{ThreadID: id, Status: status(*d.Status)}))
-		if !d.Status.Loaded && !d.Status.Active && e.Actor == thole.SystemActor { // nobody's doing: the server let go of it
+		if !d.Status.Loaded && !d.Status.Active && e.Actor.Via == thole.SystemActor.Via { // nobody's doing: the server let go of it
 			out = append(out, note("thread/closed", at, app.ThreadRef{ThreadID: id}))
 		}
 	case event.ThreadDeleted:

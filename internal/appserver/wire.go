@@ -8,7 +8,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
-	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
 )
 
@@ -24,8 +23,11 @@ func (s *Server) thread(t fold.Thread) app.Thread {
 		ID: string(t.ID), Environments: []app.Environment{{EnvironmentID: "local", Cwd: cwd, RuntimeWorkspaceRoots: []string{cwd}}}, SessionID: string(t.ID), ForkedFromID: ptr(t.ForkedFrom), ParentThreadID: ptr(t.Parent),
 		Preview: t.Preview, Ephemeral: t.Ephemeral, HistoryMode: "paginated", ModelProvider: name, Model: &model,
 		ReasoningEffort: ptr(t.Settings.Effort), CreatedAt: t.Created.Unix(), UpdatedAt: t.Updated.Unix(), RecencyAt: &recency,
-		Status: status(t.Status), Cwd: cwd, CLIVersion: version.Codex, Originator: ptr(t.Client),
+		Status: status(t.Status), Cwd: cwd, CLIVersion: s.catalog.version(name), Originator: ptr(t.Client),
 		Source: "appServer", DirectInput: &direct, Name: ptr(t.Name), Turns: []app.Turn{},
+	}
+	if t.Pinned {
+		out.Section = &pinned
 	}
 	if t.Source != sourceApp && t.Client != "" {
 		out.ThreadSource = ptr(t.Source)
@@ -94,6 +96,9 @@ func turnError(e *thole.TurnError) *app.TurnError {
 		return &app.TurnError{Message: "the turn failed", Info: json.RawMessage(`"other"`)}
 	}
 	out := &app.TurnError{Message: e.Message, Info: json.RawMessage(`"` + errorInfo(e.Code) + `"`), Details: ptr(e.Hint)}
+	if e.Code != "" {
+		out.Thole = &app.TurnErrorExtra{Code: string(e.Code)}
+	}
 	if e.Code == thole.ErrNetwork {
 		info, _ := json.Marshal(map[string]any{"responseStreamDisconnected": map[string]any{"httpStatusCode": statusOrNil(e.Status)}})
 		out.Info = info
@@ -126,12 +131,22 @@ func errorInfo(c thole.ErrorCode) string {
 	return "other"
 }
 
-func usage(u thole.Usage) app.TokenUsage {
-	in := u.Input + u.CacheRead + u.CacheWrite
+// usage counts as Codex does: input includes what was cached, output what was reasoned.
+func usage(u thole.Tokens) app.TokenUsage {
+	in, out := u.Input+u.CacheRead+u.CacheWrite, u.Output+u.Reasoning
 	return app.TokenUsage{
-		TotalTokens: in + u.Output, InputTokens: in, CachedInputTokens: u.CacheRead, CacheWriteInputTokens: u.CacheWrite,
-		OutputTokens: u.Output, ReasoningOutputTokens: u.Reasoning,
+		TotalTokens: in + out, InputTokens: in, CachedInputTokens: u.CacheRead, CacheWriteInputTokens: u.CacheWrite,
+		OutputTokens: out, ReasoningOutputTokens: u.Reasoning,
 	}
+}
+
+// lastCall is the newest model call of a turn. Earlier versions did not record it; then
+// it is taken to be all of the turn.
+func lastCall(u thole.Usage) thole.Tokens {
+	if u.Last != nil {
+		return *u.Last
+	}
+	return u.Tokens()
 }
 
 func plan(todos []event.Todo) []app.PlanStep {
@@ -156,32 +171,6 @@ func millis(t time.Time) *int64 {
 	return new(thole.Millis(t))
 }
 
-// inputs reads what a client says. Kinds that threads do not carry are sent as
-// text or refused, never dropped.
-func inputs(in []app.UserInput) ([]thole.Input, error) {
-	out := make([]thole.Input, 0, len(in))
-	for i, p := range in {
-		switch p.Type {
-		case "text":
-			out = append(out, thole.Input{Type: "text", Text: p.Text})
-		case "image":
-			if p.URL == "" {
-				return nil, thole.Errorf(thole.CodeInvalid, "input part %d: an image needs a url", i)
-			}
-			out = append(out, thole.Input{Type: "image", URL: p.URL})
-		case "localImage":
-			out = append(out, thole.Input{Type: "image", URL: p.Path})
-		case "skill", "mention":
-			out = append(out, thole.Input{Type: "text", Text: "[" + p.Name + "](" + p.Path + ")"})
-		case "":
-			return nil, invalid("missing field `type`")
-		default:
-			return nil, invalid("unknown variant `%s`, expected one of `text`, `image`, `localImage`, `skill`, `mention`", p.Type)
-		}
-	}
-	return out, nil
-}
-
 func userInputs(in []thole.Input) []app.UserInput {
 	out := make([]app.UserInput, 0, len(in))
 	for _, p := range in {
@@ -189,7 +178,11 @@ func userInputs(in []thole.Input) []app.UserInput {
 			out = append(out, app.UserInput{Type: "image", URL: p.URL})
 			continue
 		}
-		out = append(out, app.UserInput{Type: "text", Text: p.Text, TextElements: []json.RawMessage{}})
+		text := p.Text
+		if p.Type == thole.InputFile { // which Codex's clients do not know
+			text = "[file " + p.Name + "]"
+		}
+		out = append(out, app.UserInput{Type: "text", Text: text, TextElements: []json.RawMessage{}})
 	}
 	return out
 }

@@ -3,16 +3,20 @@ package appserver
 import (
 	"cmp"
 	"encoding/json"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/commandline"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/protocol/app"
 )
 
-// item is an item in the shape of the contract.
-func item(i event.Item) app.Item {
+// item is an item in the shape of the contract. dir is where the thread's agent works:
+// paths below it are stored relative to it, and sent absolute.
+func item(i event.Item, dir string) app.Item {
 	out := app.Item{ID: string(i.ID), StartedAtMs: millis(i.Stamp.Started), CompletedAtMs: millis(i.Stamp.Ended)}
 	var extra app.ItemExtra
 	extra.Parent = string(i.Parent)
@@ -28,15 +32,22 @@ func item(i event.Item) app.Item {
 	case event.ItemPlan:
 		out.Type, out.Text = app.ItemPlan, &i.Text
 	case event.ItemCommand:
-		command(&out, i, &extra)
+		command(&out, i, dir, &extra)
 	case event.ItemFileChange:
-		out.Type, out.Status, out.Changes = app.ItemFileChange, itemStatus(i.State), changes(i.Changes)
+		out.Type, out.Status, out.Changes = app.ItemFileChange, itemStatus(i.State), changes(i.Changes, dir)
 	case event.ItemTool:
 		tool(&out, i)
 	case event.ItemCompaction:
 		out.Type = app.ItemCompaction
 	case event.ItemSystem:
-		out.Type, out.Text, extra.System = app.ItemAgentMessage, &i.Text, true
+		switch i.Review {
+		case event.ReviewEntered:
+			out.Type, out.Review = app.ItemEnteredReview, &i.Text
+		case event.ReviewExited:
+			out.Type, out.Review = app.ItemExitedReview, &i.Text
+		default:
+			out.Type, out.Text, extra.System = app.ItemAgentMessage, &i.Text, true
+		}
 	default:
 		out.Type, out.Text = app.ItemAgentMessage, &i.Text
 	}
@@ -44,6 +55,59 @@ func item(i event.Item) app.Item {
 		out.Thole = &extra
 	}
 	return out
+}
+
+// itemNote encodes a notification about an item: with the extension's members for
+// connections that declared it, without them for all others.
+func itemNote(method string, at int64, w app.Item, params func(app.Item) any) *frame {
+	bare := w
+	bare.Thole = nil
+	f := note(method, at, params(bare))
+	if f != nil && w.Thole != nil {
+		f.extra = params(w)
+	}
+	return f
+}
+
+// forPeer takes the extension's members away from items of a peer without it.
+func forPeer(p *peer, items []app.Item) []app.Item {
+	if p.extended {
+		return items
+	}
+	for i := range items {
+		items[i].Thole = nil
+	}
+	return items
+}
+
+// bareTurn is a turn without what only extended connections get.
+func bareTurn(w app.Turn) app.Turn {
+	w.Items = slices.Clone(w.Items)
+	for i := range w.Items {
+		w.Items[i].Thole = nil
+	}
+	w.Error = bareError(w.Error)
+	return w
+}
+
+func bareError(e *app.TurnError) *app.TurnError {
+	if e == nil || e.Thole == nil {
+		return e
+	}
+	bare := *e
+	bare.Thole = nil
+	return &bare
+}
+
+// errorNote encodes an error of a turn.
+func errorNote(at int64, w app.ErrorNotification) *frame {
+	full := w
+	w.Error = *bareError(&w.Error)
+	f := note("error", at, w)
+	if f != nil {
+		f.extra = full
+	}
+	return f
 }
 
 func parts(text string) []string {
@@ -65,7 +129,7 @@ func itemStatus(st event.ItemState) string {
 	return app.ItemInProgress
 }
 
-func command(out *app.Item, i event.Item, extra *app.ItemExtra) {
+func command(out *app.Item, i event.Item, dir string, extra *app.ItemExtra) {
 	c := i.Command
 	if c == nil {
 		c = &event.Command{}
@@ -74,23 +138,50 @@ func command(out *app.Item, i event.Item, extra *app.ItemExtra) {
 	if c.User {
 		out.Source = "userShell"
 	}
-	out.Command, out.Cwd = &c.Line, new(cmp.Or(c.Dir, "/"))
-	out.CommandActions = []app.CommandAction{{Type: "unknown", Command: c.Line}}
+	out.Command, out.Cwd = new(argv(c.Line, c.Argv)), new(absolute(dir, c.Dir))
+	out.CommandActions = actions(c.Line, *out.Cwd)
 	out.AggregatedOutput, out.ExitCode = ptr(c.Output), c.ExitCode
 	if c.DurationMS > 0 {
 		out.DurationMs = &c.DurationMS
 	}
-	extra.OutputDropped = c.OutputDropped
+	extra.Line, extra.OutputDropped = c.Line, c.OutputDropped
 }
 
-func changes(list []event.FileChange) []app.FileChange {
+// argv is a command as Codex names it: what a client splits into the words of a program
+// call. Agents give a line for a shell, so the program is a shell.
+func argv(line, given string) string {
+	if given != "" {
+		return given
+	}
+	return commandline.Shell(line)
+}
+
+func actions(line, dir string) []app.CommandAction {
+	list := commandline.Actions(line, dir)
+	out := make([]app.CommandAction, 0, len(list))
+	for _, a := range list {
+		out = append(out, app.CommandAction{Type: string(a.Kind), Command: a.Command, Name: ptr(a.Name), Path: ptr(a.Path), Query: ptr(a.Query)})
+	}
+	return out
+}
+
+// absolute is a path as the agent sees it, "" for the directory itself.
+func absolute(dir, name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return path.Join(cmp.Or(dir, "/"), name)
+}
+
+func changes(list []event.FileChange, dir string) []app.FileChange {
 	out := make([]app.FileChange, 0, len(list))
 	for _, c := range list {
-		kind := app.ChangeKind{Type: c.Kind}
-		if c.Kind == "update" {
-			kind.Move = ptr(c.Move)
+		w := app.FileChange{Path: absolute(dir, c.Path), Kind: app.ChangeKind{Type: c.Kind}, Diff: fileDiff(c)}
+		if c.Kind == "update" && c.Move != "" {
+			w.Kind.Move = new(absolute(dir, c.Move))
+			w.Diff += "\n\nMoved to: " + *w.Kind.Move
 		}
-		out = append(out, app.FileChange{Path: c.Path, Kind: kind, Diff: c.Diff})
+		out = append(out, w)
 	}
 	return out
 }
@@ -120,10 +211,10 @@ func tool(out *app.Item, i event.Item) {
 		}
 		return
 	}
-	out.Type = app.ItemDynamicToolCall
+	out.Type, out.Namespace = app.ItemDynamicToolCall, ptr(t.Namespace)
 	if out.Status != app.ItemInProgress {
 		out.Success = new(out.Status == app.ItemCompleted)
-		out.ContentItems = []app.ToolContent{{Type: "inputText", Text: cmp.Or(t.Error, text)}}
+		out.ContentItems = toolContent(t)
 	}
 }
 
@@ -136,7 +227,7 @@ func plainText(raw json.RawMessage) string {
 	return strings.TrimSpace(string(raw))
 }
 
-func entry(r fold.ItemRecord) app.ItemEntry {
-	it := item(r.Item)
+func entry(r fold.ItemRecord, dir string) app.ItemEntry {
+	it := item(r.Item, dir)
 	return app.ItemEntry{TurnID: string(r.Turn), Item: it, StartedAtMs: it.StartedAtMs, CompletedAtMs: it.CompletedAtMs}
 }

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/tholetest"
+	"github.com/tholehq/thole/internal/thread"
 )
 
 // Command turns are turns without a user's message, and without one of the agent's.
@@ -31,7 +33,7 @@ func TestCommandTurns(t *testing.T) {
 	item, told := done(`{"threadId":"`+id+`","command":"echo out; echo err >&2; exit 3"}`, "thread/shellCommand")
 	for name, want := range map[string]any{
 		"type": "commandExecution", "source": "userShell", "status": "failed", "exitCode": 3.0,
-		"command": "echo out; echo err >&2; exit 3", "aggregatedOutput": "out\nerr\n",
+		"command": "/bin/bash -lc 'echo out; echo err >&2; exit 3'", "aggregatedOutput": "out\nerr\n",
 	} {
 		if got := item.field("item", name); got != want {
 			t.Errorf("the command's %s is %v, want %v", name, got, want)
@@ -91,7 +93,7 @@ func TestSetupByHand(t *testing.T) {
 }
 
 // A command turn waits after a running turn and then comes before what a user's stop
-// holds back; what is said to a running one waits for its end.
+// holds back; what is said to a running one waits for its end, also when that is a stop.
 func TestCommandTurnsAndOtherTurns(t *testing.T) {
 	rig := tholetest.New(t)
 	w, other := join(t, rig, full), join(t, rig, full)
@@ -121,8 +123,9 @@ func TestCommandTurnsAndOtherTurns(t *testing.T) {
 	if !strings.Contains(m.field("item", "command").(string), "echo now") {
 		t.Fatalf("the queue went on by itself: %s", m.Params)
 	}
-	if e := w.refused("turn/steer", `{"threadId":"`+id+`","expectedTurnId":"`+shell+`","input":[{"type":"text","text":"x"}]}`); !strings.Contains(e.Message, "cannot steer a shell turn") {
-		t.Errorf("a steer of a command: %s", e.Message)
+	// As with codex a command takes messages: each becomes a turn after it.
+	if got := w.ok("turn/steer", `{"threadId":"`+id+`","expectedTurnId":"`+shell+`","input":[{"type":"text","text":"sim: say steered meanwhile"}]}`)["turnId"]; got != shell {
+		t.Errorf("a steer of a command is in turn %v", got)
 	}
 	if got := w.turn(id, "sim: say said meanwhile"); got != shell {
 		t.Errorf("what is said meanwhile is in turn %s", got)
@@ -132,17 +135,59 @@ func TestCommandTurnsAndOtherTurns(t *testing.T) {
 	if m.field("turn", "status") != "interrupted" {
 		t.Errorf("a stopped command is %s", m.Params)
 	}
-	w.ok("thread/queue/start", `{"threadId":"`+id+`"}`)
-	end, _ = w.find(end, "the command turn", func(m msg) bool {
-		return m.Method == "item/completed" && m.field("item", "aggregatedOutput") == "later\n"
-	})
-	end, _ = w.note(end, "turn/completed") // it is not the user's word that the rest may go on
-	w.ok("thread/queue/start", `{"threadId":"`+id+`"}`)
-	w.find(end, "the message", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "text") == "said meanwhile" })
+	for _, next := range [][2]string{{"text", "steered meanwhile"}, {"text", "said meanwhile"}, {"aggregatedOutput", "later\n"}} {
+		end, _ = w.find(end, next[1], func(m msg) bool { return m.Method == "item/completed" && m.field("item", next[0]) == next[1] })
+	}
+	if turns := w.ok("thread/turns/list", `{"threadId":"`+id+`"}`)["data"].([]any); len(turns) != 5 {
+		t.Errorf("%d turns, not 5", len(turns))
+	}
 	other.find(0, "the message", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "text") == "said meanwhile" })
 	for _, m := range other.methods(0) {
 		if m == "warning" {
 			t.Error("what one client asked for was told to another")
+		}
+	}
+}
+
+// A message to a command that is stopped becomes one turn: by itself, or because a TUI sends it
+// again, as it does with everything that no agent has when a turn is stopped.
+func TestMessageToAStoppedCommand(t *testing.T) {
+	for _, name := range []string{"script", "codex-tui"} {
+		for _, first := range []string{"message", "stop"} {
+			t.Run(name+"/"+first+" first", func(t *testing.T) {
+				b := newBare(t, nil)
+				w := connect(t, b.stream())
+				w.ok("initialize", `{"clientInfo":{"name":"`+name+`","version":"0.166.0"},"capabilities":{"experimentalApi":true}}`)
+				id := w.thread(`{}`)
+				w.ok("thread/shellCommand", ofThread(id, `"command":"sleep 60"`))
+				_, m := w.note(0, "turn/started")
+				command := thread.TurnRef{Thread: thole.ThreadID(id), Turn: thole.TurnID(m.field("turn", "id").(string))}
+				b.report(command, begins("output")) // it runs, so a stop is not its end
+				calls := []func(){
+					func() {
+						w.ok("turn/steer", ofThread(id, `"expectedTurnId":"`+string(command.Turn)+`"`, `"input":[{"type":"text","text":"hello"}]`))
+					},
+					func() { w.ok("turn/interrupt", ofThread(id, `"turnId":"`+string(command.Turn)+`"`)) },
+				}
+				if first == "stop" {
+					slices.Reverse(calls)
+				}
+				for _, call := range calls {
+					call()
+				}
+				b.report(command, event.Event{Kind: event.TurnEnded, Data: event.Data{Outcome: thole.OutcomeInterrupted}})
+				if name == "codex-tui" {
+					w.turn(id, "hello")
+				}
+				at, m := w.find(0, "the turn of the message", func(m msg) bool {
+					return m.Method == "turn/started" && m.field("turn", "id") != string(command.Turn)
+				})
+				b.report(thread.TurnRef{Thread: command.Thread, Turn: thole.TurnID(m.field("turn", "id").(string))}, says("answer", "hi"), ends())
+				w.note(at, "turn/completed")
+				if turns, queue := w.ok("thread/turns/list", ofThread(id))["data"].([]any), w.ok("thread/queue/list", ofThread(id))["data"].([]any); len(turns) != 2 || len(queue) != 0 {
+					t.Errorf("turns: %v, waiting: %v", turns, queue)
+				}
+			})
 		}
 	}
 }
@@ -178,15 +223,16 @@ func TestInjectedItems(t *testing.T) {
 	}
 }
 
-// A review is a turn whose prompt says what to look at.
+// A review is a turn of its own: it enters review mode with what is reviewed, and exits it
+// with what was found, also in history.
 func TestReview(t *testing.T) {
 	w := join(t, tholetest.New(t), full)
 	id := w.thread(`{}`)
-	for target, words := range map[string]string{
-		`{"type":"uncommittedChanges"}`:                       "uncommitted changes",
-		`{"type":"baseBranch","branch":"main"}`:               "since it left main",
-		`{"type":"commit","sha":"abc123","title":"a commit"}`: "commit abc123",
-		`{"type":"custom","instructions":"sim: say custom"}`:  "sim: say custom",
+	for target, words := range map[string][2]string{
+		`{"type":"uncommittedChanges"}`:                       {"current changes", "uncommitted changes in the working tree"},
+		`{"type":"baseBranch","branch":"main"}`:               {"changes against 'main'", "since it left main"},
+		`{"type":"commit","sha":"abc123","title":"a commit"}`: {"commit abc123: a commit", "commit abc123 made"},
+		`{"type":"custom","instructions":"look at the rows"}`: {"look at the rows", "look at the rows"},
 	} {
 		from := w.len()
 		out := w.ok("review/start", `{"threadId":"`+id+`","target":`+target+`,"delivery":"inline"}`)
@@ -194,12 +240,24 @@ func TestReview(t *testing.T) {
 		if out["reviewThreadId"] != id || turn["status"] != "inProgress" {
 			t.Fatalf("%s gave %v", target, out)
 		}
-		_, said := w.note(from, "item/started")
-		if raw, _ := json.Marshal(said.field("item", "content")); !strings.Contains(string(raw), words) {
-			t.Errorf("%s was asked as %s", target, raw)
+		_, entered := w.note(from, "item/started")
+		if entered.field("item", "type") != "enteredReviewMode" || entered.field("item", "review") != words[0] {
+			t.Errorf("%s began with %s", target, entered.Params)
 		}
 		if _, done := w.note(from, "turn/completed"); done.field("turn", "id") != turn["id"] {
 			t.Errorf("another turn ended: %s", done.Params)
+		}
+		items := w.ok("thread/items/list", `{"threadId":"`+id+`","turnId":"`+turn["id"].(string)+`"}`)["data"].([]any)
+		kind := func(i int) (any, string) {
+			it := items[i].(map[string]any)["item"].(map[string]any)
+			text, _ := it["review"].(string)
+			return it["type"], text
+		}
+		if first, what := kind(0); first != "enteredReviewMode" || what != words[0] {
+			t.Errorf("%s: history begins with %v %q", target, first, what)
+		}
+		if last, found := kind(len(items) - 1); last != "exitedReviewMode" || !strings.Contains(found, words[1]) { // the scripted agent repeats what it reads
+			t.Errorf("%s: history ends with %v %q", target, last, found)
 		}
 	}
 	for _, target := range []string{`{"type":"commit"}`, `{"type":"moon"}`} {
@@ -207,4 +265,21 @@ func TestReview(t *testing.T) {
 			t.Errorf("%s: %s", target, e.Message)
 		}
 	}
+}
+
+// A review that is stopped exits review mode too, and a running one takes no messages.
+func TestReviewThatIsStopped(t *testing.T) {
+	w := join(t, tholetest.New(t), full)
+	id := w.thread(`{}`)
+	from := w.len()
+	turn := w.ok("review/start", `{"threadId":"`+id+`","target":{"type":"custom","instructions":"sim: hang"}}`)["turn"].(map[string]any)["id"].(string)
+	w.note(from, "turn/started")
+	e := w.refused("turn/steer", `{"threadId":"`+id+`","expectedTurnId":"`+turn+`","input":[{"type":"text","text":"x"}]}`)
+	const data = `{"message":"cannot steer a review turn","codexErrorInfo":{"activeTurnNotSteerable":{"turnKind":"review"}},"additionalDetails":null}`
+	if e.Code != -32600 || e.Message != "cannot steer a review turn" || string(e.Data) != data { // a TUI that reads another error ends
+		t.Errorf("steered: %d %s %s", e.Code, e.Message, e.Data)
+	}
+	w.ok("turn/interrupt", `{"threadId":"`+id+`","turnId":"`+turn+`"}`)
+	w.find(from, "the end of review mode", func(m msg) bool { return m.Method == "item/completed" && m.field("item", "type") == "exitedReviewMode" })
+	w.note(from, "turn/completed")
 }
