@@ -28,6 +28,7 @@ type Encoder struct {
 	order   []thole.ItemID // of parts that are not done, oldest first
 	asks    map[thole.AskID]*ask
 	pending int // approvals that only the client can settle
+	posts   bool
 	changes int // of the todo list
 	state   fold.State
 	steered bool // the turn's own input went by
@@ -46,6 +47,11 @@ func Continue(t fold.Turn, at Metadata) *Encoder {
 	e.muted = at.Seq > 0
 	return e
 }
+
+// Posts says that the client answers approvals by posting the message back, as the
+// official one does: by itself, once every tool of the message's last step has ended
+// or is answered. So an approval must be in that step, and nothing may run there.
+func (e *Encoder) Posts() { e.posts = true }
 
 // Ended reports whether the turn is over and its last chunk was made.
 func (e *Encoder) Ended() bool { return e.ended }

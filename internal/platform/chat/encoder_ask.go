@@ -18,18 +18,21 @@ func (e *Encoder) asked(r fold.AskRecord) {
 	r.Thread = e.turn.Thread
 	a := &ask{record: r}
 	e.asks[r.Ask.ID] = a
-	e.visible()
+	e.start()
 	if r.Ask.Kind.Approval() { // the others need words, which the protocol's approvals do not carry
 		e.request(a)
+	} else {
+		e.visible()
 	}
 	e.showAsk(a)
 }
 
-// request puts the approval on the tool it is about, or on one of its own.
+// request puts the approval on the tool it is about, without a step between the two,
+// or on one of its own.
 func (e *Encoder) request(a *ask) {
 	q := a.record.Ask
 	p := e.parts[q.Item]
-	if p != nil && !p.done && tooled(p.item) {
+	if p != nil && !p.done && tooled(p.item) && (!e.posts || p.step == e.steps && !e.working(p.item.ID)) {
 		if input := toolInput(p.item); input != nil {
 			e.announce(p, input)
 		} else {
@@ -37,6 +40,11 @@ func (e *Encoder) request(a *ask) {
 		}
 		a.call = string(p.item.ID)
 	} else {
+		if e.posts && e.working("") {
+			e.closeStep()
+			e.openStep()
+		}
+		e.visible()
 		a.call, a.own = string(q.ID), true
 		input := raw(struct {
 			Title   string             `json:"title,omitempty"`
@@ -51,6 +59,27 @@ func (e *Encoder) request(a *ask) {
 	}
 	e.pending++
 	e.emit(Chunk{Type: "tool-approval-request", ApprovalID: string(q.ID), ToolCallID: a.call})
+}
+
+// working reports whether a tool of the last step, besides one, has neither ended nor
+// waits for an approval.
+func (e *Encoder) working(besides thole.ItemID) bool {
+	for _, id := range e.order {
+		if p := e.parts[id]; id != besides && p.begun && p.step == e.steps && !e.waits(string(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports whether a call waits for an approval.
+func (e *Encoder) waits(call string) bool {
+	for _, a := range e.asks {
+		if a.call == call && a.record.State == event.AskPending {
+			return true
+		}
+	}
+	return false
 }
 
 func tooled(i event.Item) bool {

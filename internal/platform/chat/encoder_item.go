@@ -61,7 +61,11 @@ func (e *Encoder) item(item event.Item, completed bool) {
 	case event.ItemCommand, event.ItemFileChange, event.ItemTool:
 		e.tool(p, completed)
 	default:
-		if completed {
+		switch {
+		case !completed, item.Review == event.ReviewExited: // what was found is the agent's last message
+		case item.Review == event.ReviewEntered:
+			e.note(string(item.ID), string(item.Kind), "Review: "+item.Text)
+		default:
 			e.note(string(item.ID), string(item.Kind), item.Text)
 		}
 	}
@@ -79,6 +83,9 @@ func (e *Encoder) userMessage(item event.Item) {
 	text := ""
 	for _, in := range item.Content {
 		text += in.Text
+		if in.Type == thole.InputFile {
+			text += "[" + in.Name + "]\n"
+		}
 	}
 	e.visible()
 	e.emit(Chunk{Type: "data-steer", ID: string(item.ID), Data: raw(struct {

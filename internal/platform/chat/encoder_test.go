@@ -353,7 +353,7 @@ func FuzzDecode(f *testing.F) {
 // An approval is offered for what a yes or a no settles, as threads take it: a tool
 // of the client's own needs a result, which an approval does not carry.
 func TestApprovalsAreWhatThreadsTakeAsOne(t *testing.T) {
-	for _, kind := range []event.AskKind{event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskInput, event.AskPlan, event.AskElicitation, event.AskTool, event.AskAuth} {
+	for _, kind := range []event.AskKind{event.AskCommand, event.AskFileChange, event.AskPermissions, event.AskInput, event.AskPlan, event.AskElicitation, event.AskTool} {
 		e := chat.NewEncoder(turn)
 		e.Event(event.Event{Thread: "thread", Turn: "turn", Kind: event.TurnStarted, Seq: 1, ID: "e1"})
 		e.Event(event.Event{Thread: "thread", Turn: "turn", Kind: event.AskRequested, Seq: 2, ID: "e2", Data: event.Data{AskID: "q", Ask: &event.Ask{ID: "q", Kind: kind}}})

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"mime"
@@ -29,6 +28,7 @@ type Request struct {
 	ProviderOptions  map[string]json.RawMessage `json:"providerOptions,omitempty"`
 	Agent            string                     `json:"agent,omitempty"`
 	Approvals        string                     `json:"approvals,omitempty"`
+	Existing         bool                       `json:"existing,omitempty" doc:"the chat is known: when there is none of this id, it is not made but refused as not_found"`
 	Source           *view.SourceChoice         `json:"source,omitempty" doc:"where the files of a new chat come from; a chat that exists keeps its own"`
 }
 
@@ -47,6 +47,7 @@ type ClientPart struct {
 	Type      string   `json:"type,omitempty"`
 	Text      string   `json:"text,omitempty"`
 	URL       string   `json:"url,omitempty"`
+	Filename  string   `json:"filename,omitempty"`
 	MediaType string   `json:"mediaType,omitempty"`
 	State     string   `json:"state,omitempty"`
 	Approval  *struct {
@@ -159,6 +160,34 @@ func (r *Request) LastUser() *ClientMessage {
 	return nil
 }
 
+// Session is the one that the newest answer of the client is from, "" when it has
+// none or says nothing.
+func (r *Request) Session() thole.ThreadID {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		if r.Messages[i].Role == "assistant" {
+			return thole.ThreadID(r.Messages[i].At().SessionID)
+		}
+	}
+	return ""
+}
+
+// Again is the message that is to be answered again, in another version if it is
+// the user's: "" when the user said something new.
+func (r *Request) Again(said *ClientMessage) (string, error) {
+	switch {
+	case r.MessageID != "":
+		return r.MessageID, nil
+	case r.Trigger != "regenerate-message":
+		return "", nil
+	case said.ID == "":
+		return "", thole.Errorf(thole.CodeInvalid, "messageId is missing: it says which message is to be answered again")
+	}
+	return said.ID, nil
+}
+
+// seen are the images that models look at; others are files like any.
+var seen = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
+
 // Input is a user message as a turn takes it.
 func (m *ClientMessage) Input() ([]thole.Input, error) {
 	var in []thole.Input
@@ -169,11 +198,15 @@ func (m *ClientMessage) Input() ([]thole.Input, error) {
 				in = append(in, thole.Input{Type: "text", Text: p.Text})
 			}
 		case "file":
-			if !strings.HasPrefix(p.MediaType, "image/") || !strings.HasPrefix(p.URL, "data:") {
-				return nil, thole.Errorf(thole.CodeUnsupported, "a %s file cannot be sent in a message", cmp.Or(p.MediaType, "nameless")).
-					WithHint("images can, as data: URLs; put other files into the workspace")
+			if !strings.HasPrefix(p.URL, "data:") {
+				return nil, thole.Errorf(thole.CodeUnsupported, "the file %s cannot be sent by its address", thole.FileName(p.Filename)).
+					WithHint("send its content as a data: URL")
 			}
-			in = append(in, thole.Input{Type: "image", URL: p.URL})
+			if seen[p.MediaType] {
+				in = append(in, thole.Input{Type: "image", URL: p.URL})
+				continue
+			}
+			in = append(in, thole.Input{Type: thole.InputFile, Name: thole.FileName(p.Filename), URL: p.URL})
 		}
 	}
 	if len(in) == 0 {
@@ -215,8 +248,11 @@ func (m *ClientMessage) At() Metadata {
 }
 
 func inputPart(in thole.Input) Part {
-	if in.Type == "image" {
+	if in.Type == "image" || in.Type == thole.InputFile {
 		p := Part{"type": "file", "url": in.URL, "mediaType": "image/png"}
+		if in.Type == thole.InputFile {
+			p["mediaType"], p["filename"] = "application/octet-stream", in.Name
+		}
 		if rest, ok := strings.CutPrefix(in.URL, "data:"); ok {
 			head, _, _ := strings.Cut(rest, ",")
 			if t, _, err := mime.ParseMediaType(strings.TrimSuffix(head, ";base64")); err == nil && t != "" {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
-	"github.com/tholehq/thole/internal/vault"
 )
 
 func newAPI(mux *router, version string) huma.API {
@@ -27,6 +25,7 @@ func newAPI(mux *router, version string) huma.API {
 					"token":   {Type: "http", Scheme: "bearer"},
 					"session": {Type: "apiKey", In: "cookie", Name: "thole_…"},
 					"proof":   {Type: "apiKey", In: "header", Name: ProofHeader, Description: "of the same login as the cookie"},
+					"share":   {Type: "apiKey", In: "header", Name: ShareHeader, Description: "token of a share link, for the routes under /shared alone"},
 					"ticket":  {Type: "apiKey", In: "query", Name: ticketParam, Description: "of POST /auth/tickets, for one GET"},
 				},
 			},
@@ -72,7 +71,7 @@ func op[I, O any](s *Server, method, path, summary string, status int, h func(co
 		if errors.As(err, &p) {
 			return nil, p
 		}
-		return nil, s.problem(nil, traceOf(ctx), err)
+		return nil, s.problem(ctx, path, body, err)
 	})
 }
 
@@ -156,41 +155,4 @@ func unless[T any](m MatchIn, tag func(T) string) thread.Precondition[T] {
 		}
 		return thole.Errorf(thole.CodeConflict, "%w", errStale).WithHint("read it again and repeat the edit")
 	}
-}
-
-// once runs a create under its Idempotency-Key. Only a refusal that had no effect
-// frees the key.
-func once[T any](ctx context.Context, s *Server, scope, key string, create func() (T, error)) (T, error) {
-	var v T
-	if key == "" {
-		return create()
-	}
-	user := actorOf(ctx).User
-	result, fresh, err := s.cfg.Keys.Begin(ctx, user, scope, key)
-	if err != nil {
-		return v, err
-	}
-	if !fresh {
-		if result == "" {
-			return v, thole.Errorf(thole.CodeConflict, "the first request with this Idempotency-Key has not finished").
-				WithHint("look whether it took effect before repeating it with a new key")
-		}
-		return v, strictjson.Unmarshal([]byte(result), &v)
-	}
-	v, err = create()
-	after := context.WithoutCancel(ctx)
-	if err != nil {
-		code := thole.CodeOf(err)
-		if code != thole.CodeInternal && code != thole.CodeUnavailable || errors.Is(err, vault.ErrLocked) {
-			if ferr := s.cfg.Keys.Forget(after, user, scope, key); ferr != nil {
-				err = errors.Join(err, ferr)
-			}
-		}
-		return v, err
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return v, err
-	}
-	return v, s.cfg.Keys.Finish(after, user, scope, key, string(b))
 }

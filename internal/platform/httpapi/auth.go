@@ -13,7 +13,6 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/session"
-	"github.com/tholehq/thole/internal/strictjson"
 )
 
 // ProofHeader carries the second secret of a browser's login. Only scripts of our
@@ -36,11 +35,7 @@ func (s *Server) authenticate(r *http.Request) (who, error) {
 		return who{}, thole.Errorf(thole.CodeForbidden, "a request with a cookie must say its Origin").WithHint("scripts use an API token")
 	}
 	if ticket, ok := takeTicket(r); ok {
-		w, err := s.tickets.use(ticket, r, cookie, s.cfg.Now())
-		if err == nil && !s.known(r, w) {
-			err = errTicket()
-		}
-		return w, err
+		return s.useTicket(ticket, r, cookie)
 	}
 	if cookie == "" {
 		return who{}, thole.Errorf(thole.CodeUnauthorized, "not logged in").WithHint("open the link that `thole up` printed, or send an API token")
@@ -63,7 +58,7 @@ func (s *Server) browser(r *http.Request, secrets session.Secrets) (who, error) 
 		return who{}, err
 	}
 	by := session.Maker{ID: v.ID, Scope: v.Scope, Ends: v.Ends, Fresh: s.cfg.Sessions.Fresh(v)}
-	return who{actor: thole.Actor{User: v.User.ID, Via: "cookie", Client: client(r)}, user: v.User, by: by, expires: v.Expires, login: secrets}, nil
+	return who{actor: thole.Actor{User: v.User.ID, Via: "cookie", Client: client(r)}, user: v.User, by: by, expires: v.Expires, login: secrets, issuer: v.Issuer}, nil
 }
 
 // stillIn reports whether a caller who was let in would be again: streams outlive
@@ -88,10 +83,13 @@ func client(r *http.Request) string {
 	return strings.ToValidUTF8(c, "")
 }
 
-// loginIn is what a browser logs in with: the code of a link, or a token.
+// loginIn is what a browser logs in with: the code of a link, a token, or a login and its
+// password.
 type loginIn struct {
-	Code  string `json:"code,omitempty"`
-	Token string `json:"token,omitempty"`
+	Code     string `json:"code,omitempty"`
+	Token    string `json:"token,omitempty"`
+	Login    string `json:"login,omitempty"`
+	Password string `json:"password,omitempty"`
 }
 
 // account is who is logged in.
@@ -106,6 +104,7 @@ type account struct {
 	Scope     session.Scope `json:"scope" enum:"jobs,read,act,admin"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"`
 	Local     bool          `json:"local,omitempty" doc:"a browser of this machine: its directories can be sources"`
+	LogoutURL string        `json:"logout_url,omitempty" doc:"where to log out at the provider of logins too, after the logout here"`
 	Proof     string        `json:"proof,omitempty" doc:"to be sent as Thole-Proof with the cookie; only in the answer to a login"`
 }
 
@@ -118,10 +117,19 @@ func accountOf(w who) account {
 func (s *Server) authRoutes() {
 	s.serve("GET /auth/login", page{Route: Route{Public: "this is where a login begins", HTML: true}, summary: "The page that a login link opens; it posts the code", status: 200, media: "text/html", shapes: []any{""}}, s.loginPage)
 	s.serve("GET /auth/login.js", page{Route: Route{Public: "the script of that page; it has no secret"}, summary: "The script of the login page", status: 200, media: "text/javascript", shapes: []any{""}}, serveLoginScript)
-	s.serve("POST /auth/login", page{Route: Route{Public: "it takes the proof that others need"}, summary: "Log in with the code of a link or an API token", body: loginIn{}, status: 200, media: "application/json", shapes: []any{account{}}}, s.logIn)
-	s.serve("POST /auth/logout", page{summary: "End this login", status: 204}, s.logout)
+	s.serve("POST /auth/login", page{Route: Route{Public: "it takes the proof that others need"}, summary: "Log in with the code of a link, an API token, or a login and its password", body: loginIn{}, status: 200, media: "application/json", shapes: []any{account{}}}, s.logIn)
+	s.accountRoutes()
+	s.ssoRoutes()
+	s.deviceRoutes()
+	s.contractRoutes()
+	s.serve("POST /auth/logout", page{summary: "End this login or revoke this API token", status: 204}, s.logout)
 	op(s, "GET", "/auth/session", "Who is logged in", 200, func(ctx context.Context, _ *struct{}) (*body[account], error) {
-		return answer(accountOf(ctx.Value(whoKey).(who)), nil)
+		w := ctx.Value(whoKey).(who)
+		a := accountOf(w)
+		if s.cfg.SSO != nil && w.issuer == s.cfg.SSO.Issuer() {
+			a.LogoutURL = s.cfg.SSO.EndURL()
+		}
+		return answer(a, nil)
 	})
 	op(s, "GET", "/auth/logins", "List logged-in browsers", 200, func(ctx context.Context, _ *struct{}) (*body[list[session.Login]], error) {
 		all, err := s.cfg.Sessions.Logins(ctx, actorOf(ctx).User)
@@ -157,7 +165,7 @@ func (s *Server) authRoutes() {
 		}
 	}) (*body[session.Description], error) {
 		secret := ""
-		t, err := once(ctx, s, "POST /auth/tokens", in.Key, func() (session.Description, error) {
+		t, err := once(ctx, s, "POST /auth/tokens", in.Key, []any{in.Body.Name, in.Body.Scope, in.Body.ExpiresIn}, func() (session.Description, error) {
 			value, t, err := s.cfg.Sessions.NewToken(ctx, actorOf(ctx).User, session.Grant{
 				Name: in.Body.Name, Scope: in.Body.Scope, Life: time.Duration(in.Body.ExpiresIn) * time.Second, By: ctx.Value(whoKey).(who).by, Code: in.Body.Code,
 			})
@@ -202,27 +210,57 @@ func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var in loginIn
-	if err := strictjson.Read(http.MaxBytesReader(w, r.Body, 4<<10), &in); err != nil || (in.Code == "") == (in.Token == "") {
-		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "log in: the body is neither {\"code\": …} nor {\"token\": …}"))
+	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	if err := decodeBody(r, "a login", &in); err != nil {
+		s.refuse(w, r, err)
 		return
 	}
-	start, secret := s.cfg.Sessions.Redeem, in.Code
-	if in.Token != "" {
-		start, secret = s.cfg.Sessions.Exchange, in.Token
-	}
-	secrets, v, err := start(r.Context(), secret, client(r))
+	secrets, v, err := s.begin(r, in)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
+	s.welcome(w, secrets, v)
+}
+
+// begin starts a session with the one proof that a body has.
+func (s *Server) begin(r *http.Request, in loginIn) (session.Secrets, session.Session, error) {
+	switch {
+	case in.Code != "" && in.Token == "" && in.Login == "":
+		return s.cfg.Sessions.Redeem(r.Context(), in.Code, client(r))
+	case in.Token != "" && in.Code == "" && in.Login == "":
+		return s.cfg.Sessions.Exchange(r.Context(), in.Token, client(r))
+	case in.Login != "" && in.Code == "" && in.Token == "" && s.cfg.Identity != nil:
+		u, err := s.cfg.Identity.LogIn(r.Context(), in.Login, in.Password, address(r))
+		if err != nil {
+			return session.Secrets{}, session.Session{}, err
+		}
+		return s.cfg.Sessions.Begin(r.Context(), session.User{ID: u.ID, Login: u.Login, Name: u.Name}, client(r), session.Proven{With: "password"})
+	}
+	return session.Secrets{}, session.Session{}, thole.Errorf(thole.CodeInvalid, "log in: the body must be one of {\"code\": …}, {\"token\": …} or {\"login\": …, \"password\": …}")
+}
+
+// welcome gives a browser its new login. The cookie that it had is replaced: nobody is
+// logged in with a secret that they were handed before.
+func (s *Server) welcome(w http.ResponseWriter, secrets session.Secrets, v session.Session) {
 	s.cfg.Cookies.Set(w, secrets.Cookie, v.Ends.Sub(v.Created))
+	writeJSON(w, http.StatusOK, newcomer(secrets, v))
+}
+
+func newcomer(secrets session.Secrets, v session.Session) account {
 	a := accountOf(who{actor: thole.Actor{Via: "cookie"}, user: v.User, by: session.Maker{ID: v.ID, Scope: v.Scope}, expires: v.Expires})
 	a.Proof = secrets.Proof
-	writeJSON(w, http.StatusOK, a)
+	return a
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if caller := r.Context().Value(whoKey).(who); caller.token == "" {
+	caller := r.Context().Value(whoKey).(who)
+	if caller.token != "" {
+		if err := s.cfg.Sessions.Revoke(context.WithoutCancel(r.Context()), caller.user.ID, caller.by.ID); err != nil && thole.CodeOf(err) != thole.CodeNotFound {
+			s.refuse(w, r, err)
+			return
+		}
+	} else {
 		if err := s.cfg.Sessions.EndLogin(context.WithoutCancel(r.Context()), caller.user.ID, caller.by.ID); err != nil && thole.CodeOf(err) != thole.CodeNotFound {
 			s.refuse(w, r, err)
 			return

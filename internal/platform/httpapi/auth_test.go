@@ -23,7 +23,12 @@ func TestPublicPaths(t *testing.T) {
 			got[rt.Method+" "+rt.Path] = true
 		}
 	}
-	want := map[string]bool{"GET /auth/login": true, "GET /auth/login.js": true, "POST /auth/login": true, "GET /healthz": true, "GET /readyz": true}
+	want := map[string]bool{
+		"GET /auth/login": true, "GET /auth/login.js": true, "POST /auth/login": true, "GET /healthz": true, "GET /readyz": true,
+		"GET /auth/account": true, "GET /auth/account.js": true, "POST /auth/account": true,
+		"GET /auth/device": true, "GET /auth/device.js": true, "POST /auth/device": true, "POST /auth/device/state": true,
+		"GET /auth/ways": true, "GET /auth/oidc/start": true, "GET /auth/oidc/callback": true, "GET /auth/oidc/callback.js": true, "POST /auth/oidc/callback": true, "POST /auth/oidc/backchannel-logout": true,
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("public: %v", got)
 	}
@@ -50,7 +55,7 @@ func TestCodesAreRedeemedByPostOnly(t *testing.T) {
 		}
 	}
 	for _, body := range []obj{{}, {"code": code, "token": "x"}, {"CODE": code}} {
-		(&caller{g: g}).call(400, "POST", "/auth/login", body, nil)
+		(&caller{g: g}).call(422, "POST", "/auth/login", body, nil)
 	}
 	(&caller{g: g}).with("Origin", "null").call(403, "POST", "/auth/login", obj{"code": code}, nil)
 	g.browser(obj{"code": code}).call(200, "GET", "/auth/session", nil, nil)
@@ -180,7 +185,7 @@ func TestTickets(t *testing.T) {
 	script := &caller{g: g, header: http.Header{"Authorization": {"Bearer " + g.Token}}}
 	(&caller{g: g}).call(200, "GET", "/sessions?ticket="+make(script, "/sessions"), nil, nil)
 	for _, bad := range []string{"//evil.example/x", "https://evil.example/", "sessions", ""} {
-		g.me.call(400, "POST", "/auth/tickets", obj{"path": bad}, nil)
+		g.me.call(422, "POST", "/auth/tickets", obj{"path": bad}, nil)
 	}
 	g.me.call(404, "POST", "/auth/tickets", obj{"path": "/nothing"}, nil)
 	last := make(g.me, path)

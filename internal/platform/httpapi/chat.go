@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -40,9 +39,9 @@ func (s *Server) chatRoutes() {
 
 // postChat starts a run, runs the last message again, or takes approvals.
 func (s *Server) postChat(w http.ResponseWriter, r *http.Request, provider string) {
-	data, err := io.ReadAll(r.Body)
+	data, err := readBody(r)
 	if err != nil {
-		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "read chat: %w", err))
+		s.refuse(w, r, err)
 		return
 	}
 	req, err := chat.Decode(data)
@@ -50,7 +49,11 @@ func (s *Server) postChat(w http.ResponseWriter, r *http.Request, provider strin
 		s.refuse(w, r, err)
 		return
 	}
-	id := chat.ThreadID(actorOf(r.Context()).User, req.ID)
+	id, err := s.branchOf(r.Context(), chat.ThreadID(actorOf(r.Context()).User, req.ID), req)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
 	if last := req.Last(); last.Role == "assistant" && req.Trigger != "regenerate-message" {
 		s.postVerdicts(w, r, id, req, last)
 		return
@@ -82,9 +85,20 @@ func (s *Server) startChat(r *http.Request, id thole.ThreadID, req *chat.Request
 			return fold.Turn{}, err
 		}
 	}
-	p := thread.StartTurn{Thread: id, Input: input, ClientID: said.ID, Settings: settings, Trace: traceOf(ctx), Idempotency: r.Header.Get("Idempotency-Key")}
+	key := r.Header.Get("Idempotency-Key")
+	p := thread.StartTurn{Thread: id, Input: input, ClientID: said.ID, Settings: settings, Trace: traceOf(ctx), Idempotency: key}
+	message, err := req.Again(said)
+	if err != nil {
+		return fold.Turn{}, err
+	}
+	if message != "" {
+		turn, err := s.rerun(ctx, id, req, message, p)
+		if message != said.ID || !errors.Is(err, errNoMessage) && thole.CodeOf(err) != thole.CodeNotFound {
+			return turn, err
+		} // else it never arrived here, and is new
+	}
 	turn, err := s.cfg.Threads.StartTurn(ctx, actor, p)
-	if thole.CodeOf(err) != thole.CodeNotFound {
+	if thole.CodeOf(err) != thole.CodeNotFound || req.Existing {
 		return turn, err
 	}
 	born := thread.Create{ID: id, Settings: event.Settings{Provider: provider}}
@@ -153,6 +167,9 @@ func (s *Server) postVerdicts(w http.ResponseWriter, r *http.Request, id thole.T
 
 // streamChat sends a turn from its start, or from where the encoder goes on.
 func (s *Server) streamChat(w http.ResponseWriter, r *http.Request, e *chat.Encoder, turn fold.Turn, cut bool) {
+	if cut {
+		e.Posts()
+	}
 	after := turn.Seq - 1
 	sub, err := s.cfg.Threads.Subscribe(r.Context(), actorOf(r.Context()), turn.Thread, thread.SubscribeOptions{After: &after})
 	if err != nil {
@@ -279,7 +296,10 @@ func (s *Server) resumeChat(w http.ResponseWriter, r *http.Request) {
 // not exist yet.
 func (s *Server) openTurn(ctx context.Context, id thole.ThreadID) (fold.Turn, error) {
 	th, err := s.cfg.Threads.Get(ctx, actorOf(ctx), id)
-	if thole.CodeOf(err) == thole.CodeNotFound || err == nil && th.Open == "" {
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		return fold.Turn{}, s.cfg.Threads.Gone(ctx, actorOf(ctx), id)
+	}
+	if err == nil && th.Open == "" {
 		return fold.Turn{}, nil
 	}
 	if err != nil {

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/provider/table"
-	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -46,11 +43,7 @@ type chatIn struct {
 }
 
 func chatOf(t fold.Thread) ChatInfo {
-	title := t.Name
-	if title == "" {
-		title = t.Preview
-	}
-	return ChatInfo{ID: string(t.ID), Title: title, Provider: t.Settings.Provider, CreatedAt: t.Created, UpdatedAt: t.Updated, Active: t.Status.Active}
+	return ChatInfo{ID: string(t.ID), Title: t.Title(), Provider: t.Settings.Provider, CreatedAt: t.Created, UpdatedAt: t.Updated, Active: t.Status.Active}
 }
 
 func (s *Server) chatHistoryRoutes(base, provider string) {
@@ -97,8 +90,8 @@ func (s *Server) chats(w http.ResponseWriter, r *http.Request, base string) {
 
 func (s *Server) newChat(w http.ResponseWriter, r *http.Request, provider string) {
 	var in chatIn
-	if err := strictjson.Read(r.Body, &in); err != nil && !errors.Is(err, io.EOF) {
-		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is not the JSON of a chat: %w", err))
+	if err := decodeBody(r, "a chat", &in); err != nil {
+		s.refuse(w, r, err)
 		return
 	}
 	p := thread.Create{Name: in.Title, Settings: event.Settings{Provider: table.Named(in.Provider), Model: in.Model, Profile: thole.Profile(in.ExecutionProfile)}}
@@ -108,7 +101,15 @@ func (s *Server) newChat(w http.ResponseWriter, r *http.Request, provider string
 	if in.ID != "" {
 		p.ID = chat.ThreadID(actorOf(r.Context()).User, in.ID)
 	}
-	t, err := s.create(r.Context(), p, in.Source, r.Header.Get("Idempotency-Key"))
+	key := r.Header.Get("Idempotency-Key")
+	id, err := once(r.Context(), s, "POST /api/chat-history", key, in, func() (thole.ThreadID, error) {
+		t, err := s.create(r.Context(), p, in.Source, key)
+		return t.ID, err
+	})
+	var t fold.Thread
+	if err == nil {
+		t, err = s.existing(r.Context(), id)
+	}
 	if err != nil {
 		s.refuse(w, r, err)
 		return

@@ -31,3 +31,17 @@ func TestChat(t *testing.T) {
 	}
 	g.you.call(404, "GET", "/api/chat-history/"+history["id"].(string), nil, nil)
 }
+
+// A page that knows a chat does not bring it back when it was deleted meanwhile.
+func TestChatThatExists(t *testing.T) {
+	g := newRig(t)
+	id := g.me.session(nil)
+	again := say(id, "sim: say hello")
+	again["existing"] = true
+	g.me.stream("POST", "/api/chat", again).until(doneMark)
+	g.me.call(204, "DELETE", "/sessions/"+id, nil, nil)
+	again = say(id, "sim: say once more")
+	again["existing"] = true
+	g.me.call(404, "POST", "/api/chat", again, nil)
+	g.me.call(404, "GET", "/sessions/"+id, nil, nil)
+}

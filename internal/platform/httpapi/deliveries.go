@@ -11,6 +11,10 @@ import (
 // call asks the delivery side. Its views are those of the command line, so that
 // both show the same.
 func call[R any](ctx context.Context, s *Server, method string, params any) (R, error) {
+	return callAs[R](ctx, s, actorOf(ctx), method, params)
+}
+
+func callAs[R any](ctx context.Context, s *Server, actor thole.Actor, method string, params any) (R, error) {
 	var zero R
 	if s.cfg.Deliveries == nil {
 		return zero, thole.Errorf(thole.CodeUnavailable, "this server delivers no background results")
@@ -23,7 +27,7 @@ func call[R any](ctx context.Context, s *Server, method string, params any) (R, 
 	if err != nil {
 		return zero, err
 	}
-	v, err := m(ctx, actorOf(ctx), raw)
+	v, err := m(ctx, actor, raw)
 	if err != nil {
 		return zero, err
 	}
@@ -83,10 +87,13 @@ func (s *Server) deliveryRoutes() {
 		SessionID
 		Walk
 	}) (*body[list[wire.Job]], error) {
-		if _, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()); err != nil {
+		th, err := s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread())
+		if err != nil {
 			return nil, err
 		}
-		all, err := call[[]wire.Job](ctx, s, wire.JobList, wire.JobListParams{ThreadID: in.ID, After: in.Cursor, Limit: in.limit()})
+		reader := actorOf(ctx) // who may read a thread may read its jobs, which are its owner's
+		reader.User = th.Owner.User
+		all, err := callAs[[]wire.Job](ctx, s, reader, wire.JobList, wire.JobListParams{ThreadID: in.ID, After: in.Cursor, Limit: in.limit()})
 		return walked(in.Walk, all, err, jobOf)
 	})
 	type jobID struct {

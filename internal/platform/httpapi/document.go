@@ -23,6 +23,7 @@ type page struct {
 	status  int
 	media   string // of the answer; "": it has no body
 	shapes  []any  // of the answer, one of them
+	also    string // another media type of the answer, of any shape
 	nothing bool   // it may also answer 204
 }
 
@@ -33,6 +34,9 @@ func (s *Server) serve(pattern string, p page, h http.HandlerFunc) {
 	op := operation(method, path, p.summary)
 	if p.Public != "" {
 		op.Security = []map[string][]string{{}}
+	}
+	if p.Shared {
+		op.Security = []map[string][]string{{"share": {}}}
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
@@ -55,6 +59,9 @@ func (s *Server) serve(pattern string, p page, h http.HandlerFunc) {
 		op.RequestBody.Content[media] = &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
 	}
 	op.Responses = map[string]*huma.Response{strconv.Itoa(p.status): {Description: http.StatusText(p.status), Content: s.content(p.media, p.shapes...)}}
+	if p.also != "" {
+		maps.Copy(op.Responses[strconv.Itoa(p.status)].Content, s.content(p.also))
+	}
 	if p.nothing {
 		op.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: "Nothing runs"}
 	}
@@ -86,16 +93,17 @@ func operation(method, path, summary string) huma.Operation {
 // refused are the answers of errors: any that a machine may give, and those of what
 // the request has.
 func (s *Server) refused(rt Route, body, match bool) map[string]*huma.Response {
-	statuses := append(jsonhttp.Statuses(), http.StatusUnprocessableEntity)
+	statuses := append(jsonhttp.Statuses(), http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge)
 	if body {
-		statuses = append(statuses, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		statuses = append(statuses, http.StatusRequestTimeout, http.StatusUnsupportedMediaType)
 	}
 	if match {
 		statuses = append(statuses, http.StatusPreconditionFailed)
 	}
 	kind, content := "Problem", s.content("application/problem+json", Problem{})
 	if rt.Text {
-		kind, content = "Text", s.content("text/plain", "")
+		kind = "Text"
+		maps.Copy(content, s.content("text/plain", ""))
 	}
 	if rt.HTML { // what is refused before the handler is still JSON
 		kind = "Page"

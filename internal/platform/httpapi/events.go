@@ -26,6 +26,7 @@ func (s *Server) eventRoutes() {
 		summary: "Follow all sessions, some of them in full", query: []string{"sessions", "after"}, header: []string{"Last-Event-ID"}, status: 200, media: "text/event-stream", shapes: shapes,
 	}, s.userEvents)
 	s.todoRoutes()
+	s.phaseRoutes()
 	s.networkRoutes()
 	s.fileRoutes()
 	s.changeRoutes()
@@ -266,6 +267,8 @@ func (f *follower) over(sub *thread.Subscription) bool {
 		return false
 	case thole.CodeOf(err) == thole.CodeGone:
 		f.end("deleted")
+	case thole.CodeOf(err) == thole.CodeNotFound: // the right to read it was taken away
+		f.end("logout")
 	default:
 		f.end("shutdown")
 	}

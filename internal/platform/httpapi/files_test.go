@@ -4,15 +4,24 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/tholetest"
+	"github.com/tholehq/thole/internal/thread"
 )
 
 // fullDisk is a depot whose store takes nothing while it is full.
@@ -71,4 +80,86 @@ func TestFilesOfASession(t *testing.T) {
 	}
 	g.you.call(404, "GET", path, nil, nil)
 	g.you.call(404, "POST", path+"/save", obj{}, nil)
+}
+
+// Files of the workspace are found by a part of their path. Names outside of it are not,
+// whatever the query or a link in the workspace says.
+func TestFilesAreFound(t *testing.T) {
+	kit := tholetest.New(t)
+	log := slog.New(slog.DiscardHandler)
+	asked := executors.New(executors.Config{
+		Threads: kit.Threads, Dispatcher: kit.Dispatcher, Rows: kit.Store().Executors(), Queue: kit.Store().Queue(), Driver: kit.Executors, Files: depot.New(depot.Config{Log: log}), Log: log,
+	})
+	g := rigOn(t, kit, func(c *httpapi.Config) { c.Files = asked })
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"src/main.go", "src/deep/domain.go", "a b/c d"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(dir, name), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink("/etc", filepath.Join(dir, "outside")), os.Symlink("/", filepath.Join(dir, "src/root"))); err != nil {
+		t.Fatal(err)
+	}
+	made, err := kit.Threads.Create(t.Context(), thole.LocalActor, thread.Create{Files: thole.Source{Kind: thole.SourceHere, Dir: dir}, Settings: event.Settings{Provider: "test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := string(made.ID)
+	path := "/sessions/" + id + "/files/search"
+	found := func(q string) (out []string) {
+		t.Helper()
+		var got struct{ Items []struct{ Path, Kind string } }
+		g.me.call(200, "GET", path+"?q="+url.QueryEscape(q), nil, &got)
+		if got.Items == nil {
+			t.Errorf("%q: items are null", q)
+		}
+		for _, f := range got.Items {
+			if f.Kind == "directory" {
+				f.Path += "/"
+			}
+			out = append(out, f.Path)
+		}
+		return out
+	}
+	if got := found("main"); !slices.Equal(got, []string{"src/main.go", "src/deep/domain.go"}) {
+		t.Errorf("main: %v", got)
+	}
+	if got := found("c d"); !slices.Contains(got, "a b/c d") {
+		t.Errorf("a name with a space: %v", got)
+	}
+	if got := found(""); len(got) == 0 || strings.Contains(strings.TrimSuffix(got[0], "/"), "/") {
+		t.Errorf("without a query: %v", got)
+	}
+	for _, q := range []string{"passwd", "../../etc/passwd", "/etc/passwd", "outside/passwd", "root/etc", "\x00", "$(id)"} {
+		if got := found(q); len(got) != 0 {
+			t.Errorf("%q finds %v", q, got)
+		}
+	}
+	g.me.call(422, "GET", path+"?q="+strings.Repeat("x", 201), nil, nil)
+	g.you.call(404, "GET", path+"?q=main", nil, nil)
+	var token obj
+	g.me.call(201, "POST", "/auth/tokens", obj{"name": "r", "scope": "read"}, &token)
+	(&caller{g: g, header: http.Header{"Authorization": {"Bearer " + token["token"].(string)}}}).call(403, "GET", path+"?q=main", nil, nil)
+	g.me.call(200, "PATCH", "/sessions/"+id, obj{"archived": true}, nil)
+	g.me.call(409, "GET", path+"?q=main", nil, nil)
+}
+
+// A compaction is a turn of its own; only the session's owner asks for one.
+func TestCompact(t *testing.T) {
+	g := newRig(t)
+	id := g.me.session(nil)
+	s := g.me.stream("GET", "/sessions/"+id+"/events", nil)
+	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "say hello"}, nil)
+	s.until(ofType("run.ended"))
+	g.you.call(404, "POST", "/sessions/"+id+"/compact", nil, nil)
+	g.me.call(202, "POST", "/sessions/"+id+"/compact", nil, nil)
+	s.until(ofType("run.ended"))
+	var runs struct{ Items []obj }
+	g.me.call(200, "GET", "/sessions/"+id+"/runs?order=desc", nil, &runs)
+	if len(runs.Items) != 2 {
+		t.Errorf("runs: %v", runs.Items)
+	}
 }

@@ -9,10 +9,19 @@ import (
 	"github.com/tholehq/thole/event"
 	"github.com/tholehq/thole/event/fold"
 	"github.com/tholehq/thole/internal/platform/view"
+	"github.com/tholehq/thole/internal/thread"
 )
 
-// maxWaiting bounds the threads that one list of questions looks into.
-const maxWaiting = 200
+// InboxIn is how the questions of all sessions are walked.
+type InboxIn struct {
+	Cursor string `query:"cursor" doc:"from a list's next"`
+	Limit  int    `query:"limit" minimum:"0" maximum:"200" doc:"50 when absent"`
+}
+
+// waiting lists the pending asks of all threads.
+func (s *Server) waiting(ctx context.Context, in *InboxIn) (thread.Page[thread.Waiting], error) {
+	return s.cfg.Threads.Waiting(ctx, actorOf(ctx), PageIn{Cursor: in.Cursor, Limit: in.Limit}.params())
+}
 
 type StateIn struct {
 	State string `query:"state" enum:"pending,all" doc:"all when absent"`
@@ -27,25 +36,22 @@ func (s *Server) questions(ctx context.Context, id thole.ThreadID, turn thole.Tu
 	return list[view.Question]{Items: view.Each(asks, view.OfAsk)}, err
 }
 
+func inboxEntry(w thread.Waiting) view.InboxEntry {
+	title := w.Name
+	if title == "" {
+		title = w.Preview
+	}
+	return view.OfWaiting(w.Ask, view.InboxSession{ID: string(w.Ask.Thread), Title: title, Provider: w.Provider, Archived: w.Archived, ParentID: string(w.Parent)})
+}
+
 func (s *Server) humanLoopRoutes() {
-	op(s, "GET", "/human-loop", "List the questions that wait for this user", 200, func(ctx context.Context, _ *struct{}) (*body[list[view.Question]], error) {
-		ids, err := s.cfg.Index.Waiting(ctx, actorOf(ctx).User, maxWaiting)
-		if err != nil {
-			return nil, err
-		}
-		out := list[view.Question]{Items: []view.Question{}}
-		for _, id := range ids {
-			of, err := s.questions(ctx, id, "", "pending")
-			if thole.CodeOf(err) == thole.CodeNotFound {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			out.Items = append(out.Items, of.Items...)
-		}
-		slices.SortStableFunc(out.Items, func(a, b view.Question) int { return a.AskedAt.Compare(b.AskedAt) })
-		return answer(out, nil)
+	op(s, "GET", "/human-loop", "List the questions that wait for this user, oldest first", 200, func(ctx context.Context, in *InboxIn) (*body[list[view.Question]], error) {
+		page, err := s.waiting(ctx, in)
+		return answer(paged(page, func(w thread.Waiting) view.Question { return view.OfAsk(w.Ask) }), err)
+	})
+	op(s, "GET", "/inbox", "List the questions that wait for this user with their sessions, oldest first", 200, func(ctx context.Context, in *InboxIn) (*body[list[view.InboxEntry]], error) {
+		page, err := s.waiting(ctx, in)
+		return answer(paged(page, inboxEntry), err)
 	})
 	op(s, "GET", "/sessions/{session_id}/human-loop", "List the questions of a session", 200, func(ctx context.Context, in *struct {
 		SessionID
@@ -71,7 +77,7 @@ func (s *Server) humanLoopRoutes() {
 			Message   string              `json:"message,omitempty" doc:"goes to the agent with a denial"`
 			Answers   map[string][]string `json:"answers,omitempty" doc:"by question id"`
 			Input     json.RawMessage     `json:"input,omitempty" doc:"replaces the tool's input where the provider can"`
-			Amendment json.RawMessage     `json:"amendment,omitempty"`
+			Amendment json.RawMessage     `json:"amendment,omitempty" doc:"the agent's own rule to remember with always; the one it offered when absent"`
 			Result    json.RawMessage     `json:"result,omitempty"`
 		}
 	}) (*body[view.Question], error) {
@@ -79,10 +85,14 @@ func (s *Server) humanLoopRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.asksThis(ctx, t, in.Question); err != nil {
+		ask, err := s.askOf(ctx, t, in.Question)
+		if err != nil {
 			return nil, err
 		}
 		b := in.Body
+		if b.Decision == string(event.DecisionAlways) && len(b.Amendment) == 0 {
+			b.Amendment = ask.Amendment
+		}
 		r, err := s.cfg.Threads.Answer(ctx, actorOf(ctx), t.Thread, thole.AskID(in.Question), event.Answer{
 			Decision: event.Decision(b.Decision), Message: b.Message, Answers: b.Answers, Input: b.Input, Amendment: b.Amendment, Result: b.Result,
 		})
@@ -90,16 +100,16 @@ func (s *Server) humanLoopRoutes() {
 	})
 }
 
-// asksThis checks that the question is one of this run's.
-func (s *Server) asksThis(ctx context.Context, t fold.Turn, question string) error {
+// askOf finds a question of this run.
+func (s *Server) askOf(ctx context.Context, t fold.Turn, question string) (event.Ask, error) {
 	asks, err := s.cfg.Threads.Asks(ctx, actorOf(ctx), t.Thread, false)
 	if err != nil {
-		return err
+		return event.Ask{}, err
 	}
 	for _, a := range asks {
 		if string(a.Ask.ID) == question && a.Turn == t.ID {
-			return nil
+			return a.Ask, nil
 		}
 	}
-	return thole.Errorf(thole.CodeNotFound, "run %s has no question %s", t.ID, question)
+	return event.Ask{}, thole.Errorf(thole.CodeNotFound, "run %s has no question %s", t.ID, question)
 }

@@ -5,6 +5,13 @@ const given = new URLSearchParams(location.hash.slice(1));
 history.replaceState(null, "", location.pathname); // the code does not stay in the address
 const show = (id) => (document.getElementById(id).hidden = false);
 
+const chinese = navigator.language.startsWith("zh");
+if (chinese) {
+  document.documentElement.lang = "zh-CN";
+  const words = { "#ask h1": "让此浏览器登录？", "#ask p": "仅当你从自己的终端打开此页面时才继续。", "#go": "登录", "#problem h1": "此链接已失效", "#problem a": "用其他方式登录" };
+  for (const [place, text] of Object.entries(words)) document.querySelector(place).textContent = text;
+}
+
 /** onward goes to a page of this origin, whatever the address asked for. */
 function onward() {
   const home = new URL("/", location.origin);
@@ -22,8 +29,9 @@ async function logIn() {
     localStorage.setItem("thole.proof", answer.proof);
     return onward();
   }
-  document.getElementById("detail").textContent = answer.detail ?? "";
-  document.getElementById("hint").textContent = answer.hint ?? "";
+  const used = chinese && response.status === 401;
+  document.getElementById("detail").textContent = used ? "链接只能使用一次，而且会过期。" : (answer.detail ?? "");
+  document.getElementById("hint").textContent = used ? "运行 `thole login` 可得到新链接。" : (answer.hint ?? "");
   document.getElementById("ask").hidden = true;
   show("problem");
 }

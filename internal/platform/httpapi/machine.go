@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tholehq/thole/internal/provider"
+	"github.com/tholehq/thole/internal/provider/table"
 )
 
 type health struct {
@@ -28,7 +29,7 @@ func (s *Server) machineRoutes() {
 	alive := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, health{"ok", s.cfg.Version}) }
 	probe := page{Route: Route{Public: "supervisors probe it and have no secret; it says only that the server is there"}, summary: "Whether the server is there", status: 200, media: "application/json", shapes: []any{health{}}}
 	s.serve("GET /healthz", probe, alive)
-	s.serve("GET /readyz", probe, alive)
+	s.readyRoute()
 	if s.cfg.Metrics != nil {
 		s.serve("GET /metrics", page{summary: "Counters for Prometheus", status: 200, media: "text/plain", shapes: []any{""}}, s.cfg.Metrics.ServeHTTP)
 	}
@@ -49,6 +50,7 @@ func (s *Server) machineRoutes() {
 		out := providersOut{Items: append([]provider.Info{}, s.cfg.Providers()...), Default: s.defaultProvider()}
 		for i := range out.Items {
 			out.Items[i].Profiles = append([]provider.ProfileMap{}, out.Items[i].Profiles...)
+			out.Items[i].Modes = append([]table.Mode{}, out.Items[i].Modes...)
 		}
 		return answer(out, nil)
 	})

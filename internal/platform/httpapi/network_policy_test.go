@@ -29,7 +29,7 @@ func TestNetworkPolicy(t *testing.T) {
 	g := rigOn(t, kit, func(c *httpapi.Config) { c.LiveNetwork, c.Network = asked.LiveNetwork, asked })
 	var p obj
 	for _, bad := range []obj{{"policy": "open"}, {"policy": "list", "allow": []string{"c.com"}}, {"policy": "gateway", "allow": []string{"a.com"}}, {"policy": "list", "allow": []string{"a.com/x"}}} {
-		g.me.call(400, "POST", "/sessions", obj{"provider": "test", "network": bad}, &p)
+		g.me.call(422, "POST", "/sessions", obj{"provider": "test", "network": bad}, &p)
 		if !strings.Contains(p["detail"].(string), "the thread's network") {
 			t.Errorf("%v: %v", bad, p)
 		}

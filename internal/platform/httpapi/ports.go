@@ -42,9 +42,9 @@ func (s *Server) portRoutes() {
 }
 
 func (s *Server) seesPorts(ctx context.Context, id thole.ThreadID) error {
-	if s.cfg.Previews == nil {
-		return thole.Errorf(thole.CodeUnsupported, "ports of agents are not shown here")
-	}
 	_, err := s.cfg.Threads.Get(ctx, actorOf(ctx), id)
+	if err == nil && s.cfg.Previews == nil {
+		err = thole.Errorf(thole.CodeUnsupported, "ports of agents are not shown here")
+	}
 	return err
 }

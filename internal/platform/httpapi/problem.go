@@ -1,15 +1,21 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/identity"
 	"github.com/tholehq/thole/internal/jsonhttp"
+	"github.com/tholehq/thole/internal/upload"
 	"github.com/tholehq/thole/internal/vault"
 )
 
@@ -37,47 +43,88 @@ func (p *Problem) ContentType(string) string { return "application/problem+json"
 // errStale is an If-Match that does not match any more.
 var errStale = errors.New("it was changed meanwhile")
 
-func statusOf(err error) int {
+// What is wrong with a request before anybody looks at what it says.
+var (
+	errMethod    = errors.New("is not offered here")
+	errMedia     = errors.New("the Content-Type is not one that is taken here")
+	errMalformed = errors.New("the body is not JSON")
+)
+
+const jsonHint = "send Content-Type: application/json"
+
+// statusOf is the status of an error: 400 for a request that cannot be read, 422
+// where a body could be read and what it says cannot be done.
+func statusOf(err error, body bool) int {
+	status := jsonhttp.Status(thole.CodeOf(err))
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, errMethod):
+		return http.StatusMethodNotAllowed
+	case errors.Is(err, errMedia), errors.Is(err, upload.ErrMedia):
+		return http.StatusUnsupportedMediaType
+	case errors.Is(err, errMalformed):
+		return http.StatusBadRequest
+	case errors.Is(err, errStale):
+		return http.StatusPreconditionFailed
+	case keyReused(err), status == http.StatusBadRequest && body:
+		return http.StatusUnprocessableEntity
+	}
+	return status
+}
+
+// problem converts err to a response body; body says that the request has one.
+// Internal errors are logged and not exposed. What failed because its client left is no
+// error of the server.
+func (s *Server) problem(ctx context.Context, path string, body bool, err error) *Problem {
+	s.denied(ctx, path, err)
+	trace := traceOf(ctx)
+	p := &Problem{Type: "about:blank", Status: statusOf(err, body), Detail: err.Error(), Code: string(thole.CodeOf(err)), Hint: thole.HintOf(err), TraceID: trace}
+	p.Title = http.StatusText(p.Status)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, errStale):
-		return http.StatusPreconditionFailed
-	}
-	return jsonhttp.Status(thole.CodeOf(err))
-}
-
-// problem converts err to a response body. Internal errors are logged and not
-// exposed.
-func (s *Server) problem(r *http.Request, trace string, err error) *Problem {
-	p := &Problem{Type: "about:blank", Status: statusOf(err), Detail: err.Error(), Code: string(thole.CodeOf(err)), Hint: thole.HintOf(err), TraceID: trace}
-	p.Title = http.StatusText(p.Status)
-	if errors.Is(err, vault.ErrLocked) {
+		p.tooLarge(large.Limit)
+	case errors.Is(err, vault.ErrLocked):
 		p.Code = "vault_locked"
+	case keyReused(err):
+		p.Code, p.Hint = "idempotency_key_reused", "take a new key for each request; a repeat has the same body"
 	}
 	if p.Status == http.StatusInternalServerError {
-		path := ""
-		if r != nil {
-			path = r.URL.Path
+		level, what := slog.LevelError, "request failed"
+		if ctx.Err() != nil {
+			level, what = slog.LevelInfo, "request given up by its client"
 		}
-		s.cfg.Log.Error("request failed", "path", path, "trace", trace, "err", err)
+		s.cfg.Log.Log(context.WithoutCancel(ctx), level, what, "path", path, "trace", trace, "err", err)
 		p.Detail = "the server could not do this; its log has the reason under the trace id"
 		p.Code = string(thole.CodeInternal)
 	}
 	return p
 }
 
-// refuse answers with an error, as text where a person reads it raw.
+// tooLarge names the limit that a body is beyond.
+func (p *Problem) tooLarge(limit int64) {
+	p.Detail = fmt.Sprintf("the body is too large: at most %d bytes are taken here", limit)
+	if p.Hint == "" {
+		p.Hint = "send less, or upload large files with POST /uploads"
+	}
+}
+
+// refuse answers with an error: the one place where errors are written, besides
+// those that huma writes in the same shape.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	p := s.problem(r, traceOf(r.Context()), err)
+	body := r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
+	p := s.problem(r.Context(), r.URL.Path, body, err)
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Thole-Code", p.Code)
+	if many := (*identity.TooMany)(nil); errors.As(err, &many) {
+		h.Set("Retry-After", strconv.Itoa(many.Seconds()))
+	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="thole"`)
 	}
-	if strings.HasPrefix(r.URL.Path, "/api/chat") && !strings.Contains(r.URL.Path, "-history") {
+	if readsText(r) {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(p.Status)
 		text := p.Detail
@@ -92,16 +139,24 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
+// readsText says that a client shows the body of an error as it is: the AI SDK's do,
+// so the chat endpoint answers with a sentence unless JSON is asked for.
+func readsText(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/chat") && !strings.Contains(r.URL.Path, "-history") && !strings.Contains(r.Header.Get("Accept"), "json")
+}
+
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	if methods := s.mux.allowed(r); len(methods) > 0 {
-		w.Header().Set("Allow", strings.Join(methods, ", "))
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		_ = json.NewEncoder(w).Encode(&Problem{Type: "about:blank", Title: http.StatusText(http.StatusMethodNotAllowed), Status: http.StatusMethodNotAllowed,
-			Detail: r.Method + " is not offered here", Code: string(thole.CodeInvalid), TraceID: traceOf(r.Context())})
+		s.refuseMethod(w, r, methods...)
 		return
 	}
-	s.refuse(w, r, thole.Errorf(thole.CodeNotFound, "there is nothing at %s", r.URL.Path))
+	s.refuse(w, r, thole.Errorf(thole.CodeNotFound, "there is nothing at %.200s", r.URL.Path).WithHint("GET /openapi.json lists what there is"))
+}
+
+func (s *Server) refuseMethod(w http.ResponseWriter, r *http.Request, methods ...string) {
+	allow := strings.Join(methods, ", ")
+	w.Header().Set("Allow", allow)
+	s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "%.20s %w", r.Method, errMethod).WithHint("use %s", allow))
 }
 
 var claimErrors sync.Once
@@ -124,6 +179,9 @@ func ownErrors() {
 }
 
 func refusal(trace string, status int, msg string, errs []error) *Problem {
+	if status == http.StatusInternalServerError && msg == "cannot read request body" { // the client broke off
+		status = http.StatusBadRequest
+	}
 	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: msg, Code: string(thole.CodeInvalid), TraceID: trace}
 	if status >= 500 {
 		p.Code = string(thole.CodeInternal)
@@ -139,6 +197,14 @@ func refusal(trace string, status int, msg string, errs []error) *Problem {
 		default:
 			p.Errors = append(p.Errors, &huma.ErrorDetail{Message: err.Error()})
 		}
+	}
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		p.tooLarge(maxBody)
+	case status == http.StatusUnsupportedMediaType:
+		p.Detail, p.Hint = errMedia.Error(), jsonHint
+	case status == http.StatusBadRequest && msg == "validation failed":
+		p.Detail = errMalformed.Error()
 	}
 	return p
 }

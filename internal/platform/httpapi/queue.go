@@ -5,6 +5,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
+	"github.com/tholehq/thole/internal/platform/chat"
 	"github.com/tholehq/thole/internal/platform/view"
 	"github.com/tholehq/thole/internal/thread"
 )
@@ -12,6 +13,14 @@ import (
 type QueuedID struct {
 	SessionID
 	Message string `path:"message_id"`
+}
+
+// keyedMessage is the message that a request with a key makes, so that a repeat finds it.
+func keyedMessage(ctx context.Context, scope, key string) thole.MessageID {
+	if key == "" {
+		return ""
+	}
+	return thole.MessageID(chat.NamedID("message", string(actorOf(ctx).User), scope, key))
 }
 
 func messageTag(m event.Message) string { return sum([]any{m.ID, m.Input}) }
@@ -47,8 +56,8 @@ func (s *Server) queueRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		return taggedMessage(once(ctx, s, "POST /sessions/"+in.ID+"/queue", in.Key, func() (event.Message, error) {
-			return s.cfg.Threads.Enqueue(ctx, actorOf(ctx), thread.Enqueue{Thread: in.thread(), Input: input, ClientID: in.Body.ClientID, Start: in.Body.Start})
+		return taggedMessage(once(ctx, s, "POST /sessions/"+in.ID+"/queue", in.Key, in.Body, func() (event.Message, error) {
+			return s.cfg.Threads.Enqueue(ctx, actorOf(ctx), thread.Enqueue{Thread: in.thread(), ID: keyedMessage(ctx, in.ID, in.Key), Input: input, ClientID: in.Body.ClientID, Start: in.Body.Start})
 		}))
 	})
 	op(s, "PATCH", "/sessions/{session_id}/queue/{message_id}", "Edit a queued message", 200, func(ctx context.Context, in *struct {
@@ -88,8 +97,14 @@ func (s *Server) queueRoutes() {
 	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/promote", "Steer the running run with a queued message", 202, func(ctx context.Context, in *QueuedID) (*body[view.Run], error) {
 		return runAnswer(s.cfg.Threads.PromoteQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message)))
 	})
-	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/start", "Run a queued message now", 201, func(ctx context.Context, in *QueuedID) (*body[view.Run], error) {
-		return runAnswer(s.cfg.Threads.StartQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message)))
+	op(s, "POST", "/sessions/{session_id}/queue/{message_id}/start", "Run a queued message now; one that runs or ran already is its run", 201, func(ctx context.Context, in *QueuedID) (*body[view.Run], error) {
+		t, err := s.cfg.Threads.StartQueued(ctx, actorOf(ctx), in.thread(), thole.MessageID(in.Message))
+		if thole.CodeOf(err) == thole.CodeNotFound || thole.CodeOf(err) == thole.CodeBusy {
+			if ran, rerr := s.cfg.Threads.Turn(ctx, actorOf(ctx), in.thread(), thole.TurnID(in.Message)); rerr == nil {
+				return runAnswer(ran, nil)
+			}
+		}
+		return runAnswer(t, err)
 	})
 }
 

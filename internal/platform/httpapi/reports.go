@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon/wire"
@@ -36,7 +38,7 @@ type JobReport struct {
 
 // reportRoutes let work elsewhere, as CI is, say that it began and how it ended.
 func (s *Server) reportRoutes() {
-	op(s, "POST", "/jobs", "Record a job that has begun elsewhere", 201, func(ctx context.Context, in *struct {
+	op(s, "POST", "/jobs", "Register a job that runs elsewhere; thole runs nothing, and waits for complete or fail", 201, func(ctx context.Context, in *struct {
 		KeyIn
 		Body struct {
 			Session  string         `json:"session_id" format:"uuid" doc:"the result belongs to it"`
@@ -65,7 +67,15 @@ func (s *Server) reportRoutes() {
 			}
 			p.Metadata = raw
 		}
-		return answer(call[wire.Submitted](ctx, s, wire.JobSubmit, p))
+		made := false
+		out, err := once(ctx, s, "POST /jobs", in.Key, in.Body, func() (wire.Submitted, error) {
+			made = true
+			return call[wire.Submitted](ctx, s, wire.JobSubmit, p)
+		})
+		if err == nil && !made { // a repeat is answered with the job as it is now
+			out, err = call[wire.Submitted](ctx, s, wire.JobSubmit, p)
+		}
+		return answer(out, err)
 	})
 	for _, r := range []struct{ path, method, summary string }{
 		{"complete", wire.JobComplete, "Report that a job succeeded: JSON, or the result itself in any other type"},
@@ -86,7 +96,7 @@ func (s *Server) reportRoutes() {
 }
 
 // resultName is what the file of a result may be called.
-var resultName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var resultName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) })
 
 // report ends a job. What came as its result lies in a temporary file until it is kept.
 func (s *Server) report(r *http.Request, method string) (wire.Job, error) {
@@ -108,7 +118,7 @@ func (s *Server) report(r *http.Request, method string) (wire.Job, error) {
 	if name == "" {
 		name = "result"
 	}
-	if !resultName.MatchString(name) {
+	if !resultName().MatchString(name) {
 		return wire.Job{}, thole.Errorf(thole.CodeInvalid, "invalid name %.64q of a result", name).WithHint("letters, digits, dots, dashes and underscores, at most 128")
 	}
 	p.Summary = query.Get("summary")
@@ -139,8 +149,12 @@ func takeResult(r *http.Request, path string, p *wire.FinishParams) (string, err
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if media == "application/json" {
 		var in JobReport
-		if err := strictjson.ReadKnown(r.Body, &in); err != nil {
-			return "", tooLarge(err, "report a job: %w", err)
+		data, err := readBody(r)
+		if err != nil {
+			return "", err
+		}
+		if err := strictjson.ReadKnown(bytes.NewReader(data), &in); err != nil {
+			return "", thole.Errorf(thole.CodeInvalid, "report a job: %w", err)
 		}
 		if in.ExitCode != nil && (*in.ExitCode < 0 || *in.ExitCode > 255) {
 			return "", thole.Errorf(thole.CodeInvalid, "invalid exit_code %d", *in.ExitCode)

@@ -78,8 +78,10 @@ func TestReportsFromElsewhere(t *testing.T) {
 	(&caller{g: g, header: http.Header{"Sec-Fetch-Site": {"same-origin"}}}).call(403, "POST", "/auth/login", obj{"token": made["token"]}, nil)
 
 	keyed := ci.with("Idempotency-Key", "build-7")
-	keyed.call(201, "POST", "/jobs", obj{"session_id": session, "task_kind": "ci", "summary": "unit tests", "metadata": obj{"run": 7}, "delivery_policy": obj{"read_only": true}}, &out)
-	keyed.call(201, "POST", "/jobs", obj{"session_id": session, "task_kind": "ci", "summary": "unit tests"}, &again)
+	work := obj{"session_id": session, "task_kind": "ci", "summary": "unit tests", "metadata": obj{"run": 7}, "delivery_policy": obj{"read_only": true}}
+	keyed.call(201, "POST", "/jobs", work, &out)
+	keyed.call(201, "POST", "/jobs", work, &again)
+	keyed.call(422, "POST", "/jobs", obj{"session_id": session, "task_kind": "ci", "summary": "unit tests"}, nil)
 	if out["job_id"] != again["job_id"] {
 		t.Errorf("a repeat made another job: %v, %v", out, again)
 	}
@@ -99,22 +101,18 @@ func TestReportsFromElsewhere(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
-	ci.raw(409, done, "text/plain", report)
+	ci.raw(200, done, "text/plain", report) // the same result again is no conflict, also without a key
+	ci.raw(409, done, "text/plain", []byte("failed: 3 tests\n"))
 	if j, _, _ = machine.Job(t.Context(), thole.LocalActor, thole.JobID(id)); j.Inline != string(report) || j.ResultSummary != "412 passed" || j.ExitCode != 0 {
 		t.Errorf("%+v", j)
 	}
 
 	ci.call(201, "POST", "/jobs", obj{"session_id": session}, &out)
 	fail := "/jobs/" + out["job_id"].(string) + "/fail"
-	for path, body := range map[string]string{
-		fail: `{"summary":"no","Result":"x"}`, fail + "?name=../../etc/passwd": `{}`, fail + "?exit_code=-1": `{}`, "/jobs/none/fail": `{}`, "/jobs/" + uuid(5) + "/fail": `{}`,
-	} {
-		status := 400
-		if !strings.HasPrefix(path, fail) {
-			status = 404
-		}
-		ci.raw(status, path, "application/json", []byte(body))
+	for path, status := range map[string]int{fail + "?name=../../etc/passwd": 422, fail + "?exit_code=-1": 422, "/jobs/none/fail": 404, "/jobs/" + uuid(5) + "/fail": 404} {
+		ci.raw(status, path, "application/json", []byte(`{}`))
 	}
+	ci.raw(422, fail, "application/json", []byte(`{"summary":"no","Result":"x"}`))
 	g.you.raw(404, fail, "application/json", []byte(`{}`))
 	ci.raw(413, fail, "text/plain", make([]byte, 25<<20))
 	ci.call(200, "POST", fail, obj{"summary": "3 of 412 failed", "result": "the log", "exit_code": 2}, &out)

@@ -15,7 +15,7 @@ func TestSessions(t *testing.T) {
 	var a, b, l obj
 	once := g.me.with("Idempotency-Key", "k1")
 	once.call(201, "POST", "/sessions", obj{"name": "Alpha", "provider": "test", "provider_options": obj{"n": 3, "s": "x"}}, &a)
-	once.call(201, "POST", "/sessions", obj{"name": "Alpha", "provider": "test"}, &b)
+	once.call(201, "POST", "/sessions", obj{"name": "Alpha", "provider": "test", "provider_options": obj{"n": 3, "s": "x"}}, &b)
 	if a["id"] != b["id"] || a["provider_options"].(obj)["n"] != "3" {
 		t.Fatalf("a repeated create: %v, %v", a, b)
 	}
@@ -56,7 +56,7 @@ func TestSessions(t *testing.T) {
 	if p["hint"] != "npm install -g opencode-ai" {
 		t.Errorf("problem = %v", p)
 	}
-	g.me.call(400, "POST", "/sessions", obj{"provider": "nobody"}, nil)
+	g.me.call(422, "POST", "/sessions", obj{"provider": "nobody"}, nil)
 }
 
 func TestRuns(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRuns(t *testing.T) {
 	var run, again, v obj
 	once := g.me.with("Idempotency-Key", "r1").with("X-Trace-Id", "trace-1")
 	once.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say hi ;; todo [x] one | two ;; run echo out ;; hang", "client_id": "c1"}, &run)
-	once.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "other"}, &again)
+	once.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say hi ;; todo [x] one | two ;; run echo out ;; hang", "client_id": "c1"}, &again)
 	if run["id"] != again["id"] || run["trace_id"] != "trace-1" || run["client_id"] != "c1" {
 		t.Fatalf("runs = %v, %v", run, again)
 	}
@@ -113,6 +113,10 @@ func TestRuns(t *testing.T) {
 	if len(items(v)) != 1 || items(v)[0].(obj)["type"] != "todo.snapshot" {
 		t.Fatalf("todo events = %v", v)
 	}
+	g.me.call(200, "GET", path+"/phases", nil, &v)
+	if got := phasesOf(v); !strings.HasPrefix(got, "queued ") || !strings.HasSuffix(got, " running waiting_human running") {
+		t.Fatalf("phases = %s", got)
+	}
 	g.me.call(200, "GET", "/sessions/"+id+"/items?order=desc&limit=1", nil, &v)
 	if len(items(v)) != 1 || v["next"] == nil || items(v)[0].(obj)["kind"] != "command" {
 		t.Fatalf("items = %v", v)
@@ -157,7 +161,7 @@ func TestQueue(t *testing.T) {
 		var m, same obj
 		c := g.me.with("Idempotency-Key", fmt.Sprint("q", i))
 		c.call(201, "POST", base, obj{"text": fmt.Sprint("sim: say queued ", i)}, &m)
-		c.call(201, "POST", base, obj{"text": "ignored"}, &same)
+		c.call(201, "POST", base, obj{"text": fmt.Sprint("sim: say queued ", i)}, &same)
 		if m["id"] != same["id"] {
 			t.Fatalf("a repeat queued twice: %v %v", m, same)
 		}
@@ -216,7 +220,11 @@ func TestLimits(t *testing.T) {
 	id := g.me.session(nil)
 	g.me.call(413, "POST", "/sessions/"+id+"/runs", obj{"text": strings.Repeat("x", 25<<20)}, nil)
 	g.me.call(413, "POST", "/api/chat", say(id, strings.Repeat("x", 25<<20)), nil)
-	g.me.call(501, "POST", "/api/chat", obj{"id": id, "messages": []obj{{"id": "m", "role": "user", "parts": []obj{{"type": "file", "mediaType": "application/pdf", "url": "data:,x"}}}}}, nil)
+	file := func(url string) obj {
+		return obj{"id": id, "messages": []obj{{"id": "m", "role": "user", "parts": []obj{{"type": "file", "mediaType": "application/pdf", "url": url}}}}}
+	}
+	g.me.call(422, "POST", "/api/chat", file("data:,x"), nil)
+	g.me.call(501, "POST", "/api/chat", file("https://files.example/x.pdf"), nil)
 }
 
 // Members are known by their exact names: in another case they are unknown, and
@@ -231,4 +239,12 @@ func TestBodiesAreKnownByTheirExactNames(t *testing.T) {
 	} {
 		g.me.call(status, "PATCH", "/sessions/"+id, json.RawMessage(body), nil)
 	}
+}
+
+func phasesOf(v obj) string {
+	var out []string
+	for _, it := range items(v) {
+		out = append(out, it.(obj)["phase"].(string))
+	}
+	return strings.Join(out, " ")
 }

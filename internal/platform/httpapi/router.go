@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tholehq/thole/internal/platform/session"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // maxBody bounds a request: one message with its images.
@@ -16,7 +16,7 @@ const maxBody = 24 << 20
 func owned(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
-	case "auth", "sessions", "sources", "uploads", "runs", "human-loop", "jobs", "batches", "ledger", "providers", "usage", "budgets", "vault", "connections", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
+	case "auth", "contract", "methods", "sessions", "shared", "shares", "sources", "uploads", "runs", "human-loop", "inbox", "search", "jobs", "batches", "ledger", "providers", "usage", "budgets", "vault", "connections", "events", "api", "openapi.json", "healthz", "readyz", "metrics":
 		return true
 	}
 	return false
@@ -26,9 +26,14 @@ func owned(path string) bool {
 type Route struct {
 	Method string
 	Path   string
+	// Action is what a request to it wants to do.
+	Action authz.Action
 	// Public says why the route answers without a login; "": it does not.
 	Public string
-	// Text routes return errors as short plain text.
+	// Shared routes answer who has a share link, and nobody else: no login or API token opens
+	// them, and a share link opens no other.
+	Shared bool
+	// Text routes return errors as short plain text, unless JSON is asked for.
 	Text bool
 	// HTML routes return errors as a page.
 	HTML bool
@@ -59,8 +64,11 @@ func (m *router) HandleFunc(pattern string, h func(http.ResponseWriter, *http.Re
 
 func (m *router) add(rt Route, pattern string, h http.HandlerFunc) {
 	rt.Method, rt.Path, _ = strings.Cut(pattern, " ")
+	rt.Action = actions()[pattern]
 	m.routes[pattern] = rt
-	m.ServeMux.HandleFunc(pattern, h)
+	m.ServeMux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		h(w, r.WithContext(authz.Doing(r.Context(), rt.Action)))
+	})
 }
 
 // find returns the handler of a request, nil when no route matches.
@@ -70,27 +78,6 @@ func (m *router) find(r *http.Request) (http.Handler, string) {
 		return nil, ""
 	}
 	return h, pattern
-}
-
-// scopeOf is what a request needs its caller to be allowed.
-func scopeOf(r *http.Request) session.Scope {
-	switch path := r.URL.Path; {
-	case strings.HasPrefix(path, "/auth/tokens"), strings.HasPrefix(path, "/auth/logins"):
-		return session.ScopeAdmin
-	case strings.HasPrefix(path, "/sessions/") && strings.Contains(path, "/ports") && r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return session.ScopeAdmin
-	case strings.HasPrefix(path, "/budgets") && r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return session.ScopeAdmin
-	case strings.HasPrefix(path, "/vault/") && r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasSuffix(path, "/test"):
-		return session.ScopeAdmin
-	case (path == "/jobs" || strings.HasPrefix(path, "/jobs/")) && r.Method == http.MethodPost:
-		return session.ScopeJobs
-	case path == "/auth/logout", path == "/auth/tickets": // of the caller's own
-		return session.ScopeRead
-	case r.Method == http.MethodGet, r.Method == http.MethodHead:
-		return session.ScopeRead
-	}
-	return session.ScopeAct
 }
 
 // Routes lists what the server answers, besides the web UI.

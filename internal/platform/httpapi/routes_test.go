@@ -26,14 +26,16 @@ func mine(g *rig) map[string]string {
 	g.me.call(201, "POST", "/sessions/"+id+"/runs", obj{"text": "sim: say " + secret + " ;; todo " + secret + " ;; run echo " + secret}, &run)
 	all := s.until(ofType("human_loop.requested"))
 	q := all[len(all)-1].data["data"].(obj)["question"].(obj)
-	var message, token, budget, item obj
+	var message, token, budget, item, share obj
+	g.me.call(201, "POST", "/sessions/"+id+"/shares", obj{}, &share)
 	g.me.call(201, "POST", "/sessions/"+id+"/queue", obj{"text": secret}, &message)
 	g.me.call(201, "POST", "/auth/tokens", obj{"name": secret}, &token)
 	g.me.call(201, "POST", "/budgets", obj{"scope": "thread", "subject": id, "limit_tokens": 1 << 40}, &budget)
 	g.me.call(201, "POST", "/vault/items", obj{"name": secret, "kind": "env", "value": secret}, &item)
 	return map[string]string{
+		"share_id": share["id"].(string), "share_token": share["token"].(string),
 		"budget_id": budget["id"].(string), "item_id": item["id"].(string), "session_id": id, "run_id": run["id"].(string), "question_id": q["question_id"].(string), "message_id": message["id"].(string),
-		"token_id": token["id"].(string), "login_id": g.me.id, "chat_id": id, "port": "8080",
+		"token_id": token["id"].(string), "code": "BCDF-GHJK", "login_id": g.me.id, "chat_id": id, "port": "8080", "provider": "codex",
 		"job_id": "01900000-0000-7000-8000-000000000001", "batch_id": "01900000-0000-7000-8000-000000000002",
 	}
 }
@@ -44,11 +46,20 @@ func bodies(ids map[string]string) map[string]any {
 	chat["provider"] = "test"
 	return map[string]any{
 		"POST /auth/login":                                       obj{"token": "thole_nobody"},
+		"POST /auth/account":                                     obj{"code": "nobody", "password": "a password of nobody"},
+		"POST /auth/device":                                      obj{"name": "nobody", "token_sha256": "nothing"},
+		"POST /auth/device/state":                                obj{"name": "nobody", "token_sha256": "nothing"},
+		"POST /auth/devices/{code}":                              obj{"confirm": true},
+		"POST /auth/oidc/callback":                               obj{"code": "nobody", "state": "nothing"},
+		"POST /auth/oidc/backchannel-logout":                     nil,
+		"POST /methods":                                          obj{"method": "thole/user/list", "params": obj{}},
 		"POST /auth/tokens":                                      obj{"name": "n"},
 		"POST /auth/tickets":                                     obj{"path": "/sessions"},
 		"POST /sessions":                                         obj{"id": ids["session_id"], "provider": "test"},
 		"PATCH /sessions/{session_id}":                           obj{"name": "taken"},
+		"POST /sessions/bulk":                                    obj{"action": "delete", "ids": []string{ids["session_id"]}},
 		"POST /sessions/{session_id}/fork":                       obj{},
+		"POST /sessions/{session_id}/shares":                     obj{},
 		"POST /sessions/{session_id}/ports":                      obj{"port": 8080},
 		"POST /sessions/{session_id}/runs":                       obj{"text": "x"},
 		"POST /runs/{run_id}/steer":                              obj{"text": "x"},
@@ -73,6 +84,7 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /auth/logout":                                      nil,
 		"POST /uploads":                                          nil,
 		"POST /sessions/{session_id}/files/save":                 nil,
+		"POST /sessions/{session_id}/compact":                    nil,
 		"POST /sessions/{session_id}/changes/apply":              obj{"check": true},
 		"POST /sessions/{session_id}/changes/pull":               obj{},
 		"POST /sessions/{session_id}/changes/merge":              nil,
@@ -203,7 +215,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 				r.Header.Set("Upgrade", "websocket")
 			},
 		} {
-			if what == "silent upgrade" && rt.Public != "" {
+			if what == "silent upgrade" && (rt.Public != "" || rt.Shared) { // neither has a proof that browsers send by themselves
 				continue
 			}
 			if status, b := try(g.me, rt, change); status != 403 || strings.Contains(b, secret) {
@@ -270,5 +282,18 @@ func TestUnknownPaths(t *testing.T) {
 	res = (&caller{g: g}).call(200, "GET", "/c/anything", nil, nil)
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/html") {
 		t.Errorf("the page is %s", res.Header.Get("Content-Type"))
+	}
+}
+
+// A browser that opens /usage gets the page, a client of the API gets data.
+func TestPagesWithNamesOfTheAPI(t *testing.T) {
+	g := newRig(t)
+	for _, path := range []string{"/usage", "/connections"} {
+		for accept, want := range map[string]string{"text/html,application/xhtml+xml,*/*;q=0.8": "text/html", "application/json": "application/json", "*/*": "application/json"} {
+			res := g.me.with("Accept", accept).call(200, "GET", path, nil, nil)
+			if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, want) {
+				t.Errorf("GET %s with Accept %s: %s", path, accept, got)
+			}
+		}
 	}
 }

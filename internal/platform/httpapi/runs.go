@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -13,9 +14,10 @@ import (
 
 // inputPart is one part of a message.
 type inputPart struct {
-	Type string `json:"type" enum:"text,image"`
+	Type string `json:"type" enum:"text,image,file"`
 	Text string `json:"text,omitempty"`
-	URL  string `json:"url,omitempty" doc:"a data: URL or a path in the workspace, for images"`
+	URL  string `json:"url,omitempty" doc:"a data: URL in base64, or for images a path in the workspace; a file has at most 10 MB"`
+	Name string `json:"name,omitempty" doc:"of a file; it is made a plain name without a path"`
 }
 
 // Message is what a user says: parts, or just a text.
@@ -37,6 +39,9 @@ func (in Message) input() ([]thole.Input, error) {
 	}
 	out := make([]thole.Input, len(in.Input))
 	for i, p := range in.Input {
+		if p.Type == thole.InputFile {
+			p.Name = thole.FileName(p.Name)
+		}
 		out[i] = thole.Input(p)
 	}
 	return out, nil
@@ -71,20 +76,25 @@ func (s *Server) runRoutes() {
 		Body struct {
 			Message
 			Settings
-			Once bool `json:"once,omitempty" doc:"the settings are for this run only"`
+			Once         bool            `json:"once,omitempty" doc:"the settings are for this run only"`
+			OutputSchema json.RawMessage `json:"output_schema,omitempty" doc:"a JSON schema of an object: the run's last message is JSON text that satisfies it"`
 		}
 	}) (*body[view.Run], error) {
 		input, err := in.Body.input()
 		if err != nil {
 			return nil, err
 		}
-		p := thread.StartTurn{Thread: in.thread(), Input: input, ClientID: in.Body.ClientID, Once: in.Body.Once, Trace: traceOf(ctx), Idempotency: in.Key}
+		p := thread.StartTurn{Thread: in.thread(), Input: input, ClientID: in.Body.ClientID, Trace: traceOf(ctx), Idempotency: in.Key, Schema: in.Body.OutputSchema}
 		if in.Body.any() {
 			settings := in.Body.over(event.Settings{})
 			if err := s.usable(settings.Provider); err != nil {
 				return nil, err
 			}
-			p.Settings = &settings
+			if in.Body.Once {
+				p.Once = &settings
+			} else {
+				p.Settings = &settings
+			}
 		}
 		return runAnswer(s.cfg.Threads.StartTurn(ctx, actorOf(ctx), p))
 	})
@@ -124,9 +134,18 @@ func (s *Server) runRoutes() {
 		if err != nil {
 			return nil, err
 		}
-		return answer(once(ctx, s, "POST /runs/"+in.ID+"/steer", in.Key, func() (view.Run, error) {
-			t, err := s.cfg.Threads.Steer(ctx, actorOf(ctx), thread.Steer{Thread: t.Thread, Expected: t.ID, Input: input, ClientID: in.Body.ClientID})
+		return answer(once(ctx, s, "POST /runs/"+in.ID+"/steer", in.Key, in.Body, func() (view.Run, error) {
+			t, err := s.cfg.Threads.Steer(ctx, actorOf(ctx), thread.Steer{Thread: t.Thread, ID: keyedMessage(ctx, in.ID, in.Key), Expected: t.ID, Input: input, ClientID: in.Body.ClientID})
 			return view.OfTurn(t), err
+		}))
+	})
+	op(s, "POST", "/sessions/{session_id}/compact", "Have the agent shorten its memory of the session, after the run under way", 202, func(ctx context.Context, in *struct {
+		SessionID
+		KeyIn
+	}) (*body[view.QueuedMessage], error) {
+		return answer(once(ctx, s, "POST /sessions/"+in.ID+"/compact", in.Key, nil, func() (view.QueuedMessage, error) {
+			m, err := s.cfg.Threads.Enqueue(ctx, actorOf(ctx), thread.Enqueue{Thread: in.thread(), ID: keyedMessage(ctx, in.ID+"/compact", in.Key), Input: thole.Compact(), Command: true, Start: true})
+			return view.OfMessage(m), err
 		}))
 	})
 	s.historyRoutes()
@@ -176,12 +195,15 @@ func (s *Server) historyRoutes() {
 // messages reads a page of runs as chat. Whichever way the pages go, each is in
 // reading order.
 func (s *Server) messages(ctx context.Context, id thole.ThreadID, p thread.PageParams) (list[*chat.Message], fold.Thread, error) {
-	actor := actorOf(ctx)
-	th, err := s.cfg.Threads.Get(ctx, actor, id)
+	return messagesOf(ctx, s.cfg.Threads, actorOf(ctx), id, p)
+}
+
+func messagesOf(ctx context.Context, threads thread.Service, actor thole.Actor, id thole.ThreadID, p thread.PageParams) (list[*chat.Message], fold.Thread, error) {
+	th, err := threads.Get(ctx, actor, id)
 	if err != nil {
 		return list[*chat.Message]{}, th, err
 	}
-	page, err := s.cfg.Threads.Turns(ctx, actor, id, p)
+	page, err := threads.Turns(ctx, actor, id, p)
 	if err != nil {
 		return list[*chat.Message]{}, th, err
 	}
@@ -192,7 +214,7 @@ func (s *Server) messages(ctx context.Context, id thole.ThreadID, p thread.PageP
 			turns = append(turns, page.Items[i])
 		}
 	}
-	all, err := chat.Messages(ctx, s.cfg.Threads, actor, th, turns)
+	all, err := chat.Messages(ctx, threads, actor, th, turns)
 	return list[*chat.Message]{Items: all, Next: page.Next, Back: page.Back}, th, err
 }
 

@@ -8,6 +8,7 @@
 package httpapi
 
 //go:generate go run github.com/tholehq/thole/scripts/gen/openapi ../../../docs/protocol/openapi.json
+//go:generate go run github.com/tholehq/thole/scripts/gen/reference ../../../docs http
 
 import (
 	"context"
@@ -18,20 +19,25 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/executord/wire"
+	"github.com/tholehq/thole/internal/identity"
 	"github.com/tholehq/thole/internal/platform/guard"
 	"github.com/tholehq/thole/internal/platform/preview"
 	"github.com/tholehq/thole/internal/platform/session"
 	"github.com/tholehq/thole/internal/platform/spend"
+	"github.com/tholehq/thole/internal/platform/sso"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
 	"github.com/tholehq/thole/internal/vault"
+	"golang.org/x/time/rate"
 )
 
 // Method answers one of the delivery methods of internal/daemon/wire.
@@ -53,8 +59,10 @@ type Config struct {
 	// thing itself cannot carry the key.
 	Keys     *store.Idempotency
 	Sessions *session.Manager
-	Cookies  guard.Cookies
-	Guard    *guard.Guard
+	// Tickets are shared with the other servers of the store; nil: there is none.
+	Tickets Tickets
+	Cookies guard.Cookies
+	Guard   *guard.Guard
 	// Deliveries finds a delivery method by its wire name; nil: there are none.
 	Deliveries func(method string) Method
 	// DeliveriesChanged returns a channel that is closed at the next change.
@@ -65,6 +73,8 @@ type Config struct {
 	Changes Changes
 	// LiveNetwork returns what a thread's executor counted since its last run ended; nil: nothing is known.
 	LiveNetwork func(context.Context, thole.ThreadID) wire.Network
+	// Elsewhere finds the server that has a thread's executor; nil: there is no other server.
+	Elsewhere Elsewhere
 	// Network decides what sessions may reach; nil: they cannot be given a policy.
 	Network NetworkControl
 	// Previews show web servers of agents, on origins of their own; nil: none.
@@ -73,10 +83,28 @@ type Config struct {
 	Vault *vault.Vault
 	// Sources gives sessions their files; nil: they have none but the app's.
 	Sources Sources
+	// Private are paths of this machine that readers of shared sessions do not see.
+	Private []string
 	// Local says that only programs of this machine reach the server.
 	Local bool
+	// Ready are the parts that /readyz asks.
+	Ready []Part
 	// Connections says how agents reach their models; nil: nobody knows.
 	Connections Connections
+	// OwnConfig reads the configuration that the user of this machine wrote for agent CLIs;
+	// nil: sessions get none of it.
+	OwnConfig OwnConfig
+	// Identity knows users and their passwords; nil: nobody logs in with one.
+	Identity *identity.Machine
+	// Contract serves the app-server protocol to clients of the network; nil: nobody does.
+	Contract Contract
+	// SSO is the provider at which users log in; nil: there is none.
+	SSO *sso.Client
+	// Methods finds a method of the home's socket that a login or token may call, by its name;
+	// nil: there are none.
+	Methods func(method string) Method
+	// Audit records refusals; nil: nobody does.
+	Audit *audit.Log
 	// Spend answers what was used, and manages budgets.
 	Spend *spend.Service
 	// Metrics answers /metrics; nil: nothing.
@@ -99,6 +127,8 @@ type Server struct {
 	ui  http.Handler
 
 	tickets  tickets
+	logouts  *rate.Limiter // of the provider of logins
+	devices  *rate.Limiter // of logins of programs
 	stopping chan struct{}
 	stop     sync.Once
 	streams  sync.WaitGroup
@@ -118,8 +148,8 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, mux: newRouter(), stopping: make(chan struct{})}
-	s.ui = newUI(cfg.UI)
+	s := &Server{cfg: cfg, mux: newRouter(), logouts: rate.NewLimiter(logoutsPerSecond, 5*logoutsPerSecond), devices: rate.NewLimiter(devicesPerSecond, 10*devicesPerSecond), stopping: make(chan struct{})}
+	s.ui = &ui{cfg.UI, s}
 	s.api = newAPI(s.mux, cfg.Version)
 	s.authRoutes()
 	s.sessionRoutes()
@@ -127,13 +157,20 @@ func New(cfg Config) (*Server, error) {
 	s.runRoutes()
 	s.queueRoutes()
 	s.humanLoopRoutes()
+	s.searchRoutes()
 	s.deliveryRoutes()
 	s.machineRoutes()
 	s.vaultRoutes()
 	s.connectionRoutes()
+	s.ownConfigRoutes()
 	s.spendRoutes()
 	s.eventRoutes()
 	s.chatRoutes()
+	s.exportRoutes()
+	s.shareRoutes()
+	if err := s.mux.undecided(); err != nil {
+		return nil, thole.Errorf(thole.CodeInternal, "http: %w", err)
+	}
 	return s, nil
 }
 
@@ -156,6 +193,9 @@ type contextKey int
 const (
 	whoKey contextKey = iota
 	traceKey
+	shareKey
+	shownKey // whether a proof was sent
+	peerKey  // whether another server passed the request on
 )
 
 // who is an authenticated caller.
@@ -166,6 +206,7 @@ type who struct {
 	expires time.Time
 	login   session.Secrets // zero for a token
 	token   string          // its secret, "" for a login
+	issuer  string          // the provider that proved the user, "": none did
 	local   bool            // a browser of this machine
 }
 
@@ -213,32 +254,46 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	trace := traceFor(r)
 	ctx := context.WithValue(r.Context(), traceKey, trace)
+	ctx = audit.With(ctx, audit.Source{Address: address(r)})
+	if r.Header.Get("Authorization") != "" || r.Header.Get(ShareHeader) != "" || r.Method == http.MethodPost && (r.URL.Path == "/auth/login" || r.URL.Path == "/auth/account" || strings.HasPrefix(r.URL.Path, "/auth/oidc/")) {
+		ctx = context.WithValue(ctx, shownKey, true)
+	}
 	r = r.WithContext(ctx)
 	s.cfg.Guard.Headers(w.Header())
 	w.Header().Set(traceHeader, trace)
 	defer s.recover(w, r)
-	if err := s.cfg.Guard.Check(r); err != nil {
+	if err := s.cfg.Guard.Check(r); err != nil && !fromPeer(ctx) { // that server has checked it
 		s.refuse(w, r, err)
 		return
 	}
 	route, pattern := s.mux.find(r)
 	limit := s.mux.routes[pattern].maxBody()
 	if r.ContentLength > limit { // before a byte of it is read
-		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the body is too large: %w", &http.MaxBytesError{Limit: limit}))
+		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "%w", &http.MaxBytesError{Limit: limit}))
 		return
 	}
-	if route == nil && !owned(r.URL.Path) {
+	if route == nil && !owned(r.URL.Path) || wantsPage(r) {
 		s.ui.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	if s.mux.routes[pattern].Public == "" {
-		caller, err := s.authenticate(r)
-		if need := scopeOf(r); err == nil && !caller.by.Scope.Covers(need) {
-			err = thole.Errorf(thole.CodeForbidden, "this needs scope %s; the login or token has %s", need, caller.by.Scope)
-		}
+	if s.mux.routes[pattern].Shared {
+		share, err := s.sharedWith(r)
 		if err != nil {
 			s.refuse(w, r, err)
+			return
+		}
+		ctx, done := s.cfg.Sessions.Hold(ctx, share.ID)
+		defer done()
+		r = r.WithContext(context.WithValue(ctx, shareKey, share))
+	} else if s.mux.routes[pattern].Public == "" {
+		caller, err := s.authenticate(r)
+		if err == nil && route != nil {
+			err = may(caller, s.mux.routes[pattern].Action)
+		}
+		ctx = audit.With(ctx, audit.Source{Actor: caller.actor, Login: caller.by.ID, Address: address(r)})
+		if err != nil {
+			s.refuse(w, r.WithContext(ctx), err)
 			return
 		}
 		caller.local = s.local(r, caller)
@@ -251,6 +306,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	if s.passed(w, r, s.mux.routes[pattern].Path) {
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
 

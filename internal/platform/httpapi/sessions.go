@@ -101,9 +101,11 @@ func (s *Server) create(ctx context.Context, p thread.Create, from *view.SourceC
 		p.ID = thole.NewID[thole.ThreadID](s.cfg.Now())
 	} else if have, err := s.cfg.Threads.Get(ctx, actor, p.ID); err == nil { // its source is not made again
 		if key == "" {
-			err = thole.Errorf(thole.CodeConflict, "thread id is in use: %s", p.ID)
+			err = thole.Errorf(thole.CodeConflict, "session id is in use: %s", p.ID)
 		}
 		return have, err
+	} else if gone := s.cfg.Threads.Gone(ctx, actor, p.ID); gone != nil {
+		return fold.Thread{}, gone
 	}
 	var err error
 	if p.Files, err = s.sourceOf(ctx, p.ID, from, p.Name); err != nil {
@@ -130,7 +132,7 @@ func sum(v any) string {
 
 // sessionTag stands for what can be edited, not for what a run changes.
 func sessionTag(t fold.Thread) string {
-	return sum([]any{t.ID, t.Name, t.Archived, t.Settings})
+	return sum([]any{t.ID, t.Name, t.Archived, t.Pinned, t.Settings})
 }
 
 func taggedSession(t fold.Thread, err error) (*tagged[view.Session], error) {
@@ -140,6 +142,25 @@ func taggedSession(t fold.Thread, err error) (*tagged[view.Session], error) {
 	return &tagged[view.Session]{sessionTag(t), view.OfThread(t)}, nil
 }
 
+// made reads the session that a request made, now or the first time.
+func (s *Server) made(ctx context.Context, id thole.ThreadID, err error) (*tagged[view.Session], error) {
+	if err != nil {
+		return nil, err
+	}
+	return taggedSession(s.existing(ctx, id))
+}
+
+// existing reads a thread that there was; one that is gone says so.
+func (s *Server) existing(ctx context.Context, id thole.ThreadID) (fold.Thread, error) {
+	t, err := s.cfg.Threads.Get(ctx, actorOf(ctx), id)
+	if thole.CodeOf(err) == thole.CodeNotFound {
+		if gone := s.cfg.Threads.Gone(ctx, actorOf(ctx), id); gone != nil {
+			err = gone
+		}
+	}
+	return t, err
+}
+
 type SessionID struct {
 	ID string `path:"session_id" format:"uuid"`
 }
@@ -147,15 +168,16 @@ type SessionID struct {
 func (in SessionID) thread() thole.ThreadID { return thole.ThreadID(in.ID) }
 
 func (s *Server) sessionRoutes() {
-	op(s, "GET", "/sessions", "List sessions, newest first", 200, func(ctx context.Context, in *struct {
-		Cursor   string `query:"cursor"`
-		Limit    int    `query:"limit" minimum:"0" maximum:"200"`
-		Archived bool   `query:"archived"`
-		Search   string `query:"search" maxLength:"500" doc:"in names, first messages and message text"`
-		Provider string `query:"provider"`
-		Sort     string `query:"sort" enum:"updated,created"`
+	op(s, "GET", "/sessions", "List sessions, pinned ones first, then newest first", 200, func(ctx context.Context, in *struct {
+		Cursor    string `query:"cursor"`
+		Limit     int    `query:"limit" minimum:"0" maximum:"200"`
+		Archived  bool   `query:"archived"`
+		Search    string `query:"search" maxLength:"500" doc:"in names, first messages and message text"`
+		Provider  string `query:"provider"`
+		Sort      string `query:"sort" enum:"updated,created"`
+		Everybody bool   `query:"everybody" doc:"also those of other users that the caller may read"`
 	}) (*body[list[view.Session]], error) {
-		f := thread.Filter{Archived: in.Archived, Search: in.Search, Sort: in.Sort, PageParams: PageIn{in.Cursor, in.Limit, "desc"}.params()}
+		f := thread.Filter{Everybody: in.Everybody, Archived: in.Archived, Search: in.Search, Sort: in.Sort, PinnedFirst: true, PageParams: PageIn{in.Cursor, in.Limit, "desc"}.params()}
 		if in.Provider != "" {
 			f.Providers = []string{table.Named(in.Provider)}
 		}
@@ -177,38 +199,24 @@ func (s *Server) sessionRoutes() {
 			return nil, err
 		}
 		settings := in.Body.over(event.Settings{Network: network})
-		return taggedSession(s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Body.Source, in.Key))
+		id, err := once(ctx, s, "POST /sessions", in.Key, in.Body, func() (thole.ThreadID, error) {
+			t, err := s.create(ctx, thread.Create{ID: thole.ThreadID(in.Body.ID), Name: in.Body.Name, Settings: settings}, in.Body.Source, in.Key)
+			return t.ID, err
+		})
+		return s.made(ctx, id, err)
 	})
 	op(s, "GET", "/sessions/{session_id}", "Read a session", 200, func(ctx context.Context, in *SessionID) (*tagged[view.Session], error) {
 		return taggedSession(s.cfg.Threads.Get(ctx, actorOf(ctx), in.thread()))
 	})
-	op(s, "PATCH", "/sessions/{session_id}", "Rename, archive or change a session", 200, s.editSession)
+	op(s, "PATCH", "/sessions/{session_id}", "Rename, archive, pin or change a session", 200, s.editSession)
 	op(s, "DELETE", "/sessions/{session_id}", "Delete a session", 204, func(ctx context.Context, in *struct {
 		SessionID
 		MatchIn
 	}) (*empty, error) {
 		return done(s.cfg.Threads.Delete(ctx, actorOf(ctx), in.thread(), unless(in.MatchIn, sessionTag)))
 	})
-	op(s, "POST", "/sessions/{session_id}/fork", "Copy a session up to a run", 201, func(ctx context.Context, in *struct {
-		SessionID
-		KeyIn
-		Body struct {
-			UpTo string `json:"up_to_run_id,omitempty" format:"uuid" doc:"the last run to keep; all when absent"`
-		}
-	}) (*tagged[view.Session], error) {
-		actor := actorOf(ctx)
-		p := thread.Fork{UpTo: thole.TurnID(in.Body.UpTo), Source: "http", Client: actor.Client}
-		if in.Key != "" {
-			p.ID = thole.ThreadID(chat.NamedID("fork", string(actor.User), in.ID, in.Key))
-		}
-		t, err := s.cfg.Threads.Fork(ctx, actor, in.thread(), p)
-		if thole.CodeOf(err) == thole.CodeConflict && in.Key != "" {
-			if have, gerr := s.cfg.Threads.Get(ctx, actor, p.ID); gerr == nil {
-				t, err = have, nil
-			}
-		}
-		return taggedSession(t, err)
-	})
+	op(s, "POST", "/sessions/bulk", "Pin, archive or delete many sessions, each by itself", 200, s.editSessions)
+	op(s, "POST", "/sessions/{session_id}/fork", "Copy a session up to a run or before one, and go on there", 201, s.forkSession)
 	op(s, "GET", "/sessions/{session_id}/snapshot", "One consistent view to draw a page from", 200, s.snapshot)
 }
 
@@ -218,6 +226,7 @@ func (s *Server) editSession(ctx context.Context, in *struct {
 	Body struct {
 		Name     *string `json:"name,omitempty"`
 		Archived *bool   `json:"archived,omitempty"`
+		Pinned   *bool   `json:"pinned,omitempty"`
 		Settings
 		NetworkIn
 	}
@@ -226,7 +235,7 @@ func (s *Server) editSession(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	u := thread.Update{Name: in.Body.Name, Archived: in.Body.Archived}
+	u := thread.Update{Name: in.Body.Name, Archived: in.Body.Archived, Pinned: in.Body.Pinned}
 	if in.Body.any() || in.Body.Network != nil {
 		if err := s.usable(in.Body.over(event.Settings{}).Provider); err != nil {
 			return nil, err

@@ -24,6 +24,9 @@ type Sources interface {
 	Default() view.SourceChoice
 	// Inspect looks into a repository of this machine.
 	Inspect(ctx context.Context, repo string) (view.Repository, error)
+	// SearchFiles finds files that a thread on a repository or directory of this machine would
+	// have, best first.
+	SearchFiles(ctx context.Context, of view.SourceChoice, query string) ([]view.FoundFile, error)
 	// TakeUpload keeps what a client sends: an archive of the format, or with
 	// multipart/form-data files whose form names are their paths.
 	TakeUpload(ctx context.Context, actor thole.Actor, media string, params map[string]string, body io.Reader) (view.Upload, error)
@@ -57,6 +60,21 @@ func (s *Server) sourceRoutes() {
 			return nil, err
 		}
 		return answer(src.Inspect(ctx, in.Repo))
+	})
+	op(s, "GET", "/sources/files", "Find files of a repository or directory by a part of their path, best first; for the page on this machine only", 200, func(ctx context.Context, in *struct {
+		Kind  thole.SourceKind `query:"kind" required:"true" enum:"branch,here" doc:"what a session would begin with"`
+		Repo  string           `query:"repo" maxLength:"4096" doc:"of a branch: absolute path of the repository"`
+		Ref   string           `query:"ref" maxLength:"500" doc:"of a branch: where it begins"`
+		Dirty bool             `query:"dirty" doc:"of a branch: with changes that are not committed"`
+		Dir   string           `query:"dir" maxLength:"4096" doc:"of here: the absolute path"`
+		Query string           `query:"q" maxLength:"200" doc:"characters of the path in their order; the outermost files when absent"`
+	}) (*body[list[view.FoundFile]], error) {
+		src, err := s.localSources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		items, err := src.SearchFiles(ctx, view.SourceChoice{Kind: in.Kind, Repo: in.Repo, Ref: in.Ref, Dirty: in.Dirty, Dir: in.Dir}, in.Query)
+		return answer(list[view.FoundFile]{Items: items}, err)
 	})
 	s.serve("POST /uploads", page{
 		Route: Route{Large: true}, summary: "Send an archive (zip, tar, tar.gz, tar.zst), or files as multipart/form-data whose form names are their paths",
@@ -141,7 +159,7 @@ func (s *Server) local(r *http.Request, w who) bool {
 func (s *Server) takeUpload(w http.ResponseWriter, r *http.Request) {
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
-		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "the Content-Type says not what is sent").WithHint("use one of %v", uploadMedia))
+		s.refuse(w, r, thole.Errorf(thole.CodeInvalid, "%w", errMedia).WithHint("use one of %v", uploadMedia))
 		return
 	}
 	if s.cfg.Sources == nil {

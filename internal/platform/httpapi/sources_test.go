@@ -48,6 +48,10 @@ func (d *doors) Inspect(_ context.Context, repo string) (view.Repository, error)
 	return view.Repository{Repo: repo, Branches: []view.BranchRef{}}, nil
 }
 
+func (d *doors) SearchFiles(_ context.Context, of view.SourceChoice, query string) ([]view.FoundFile, error) {
+	return []view.FoundFile{{Path: of.Repo + "@" + of.Ref + "/" + query, Kind: "file"}}, nil
+}
+
 func (d *doors) TakeUpload(_ context.Context, _ thole.Actor, media string, _ map[string]string, body io.Reader) (view.Upload, error) {
 	n, err := io.Copy(io.Discard, body)
 	if err != nil {
@@ -137,6 +141,7 @@ func TestWhoIsLocal(t *testing.T) {
 			}
 			tc.c.call(status, "GET", "/sources/folders?path=/src", nil, nil)
 			tc.c.call(status, "GET", "/sources/inspect?repo=/src", nil, nil)
+			tc.c.call(status, "GET", "/sources/files?kind=branch&repo=/src&ref=main&q=x", nil, nil)
 			tc.c.call(200, "GET", "/sources/recent", nil, nil)
 		}
 	}
@@ -167,7 +172,7 @@ func TestUploadsAreLargerThanMessages(t *testing.T) {
 	if status, _ := post("application/zip", strings.NewReader("x"), httpapi.MaxUpload+1); status != 413 && status != 0 {
 		t.Errorf("a body that is announced to be too large: %d", status)
 	}
-	if status, text := post("", strings.NewReader("x"), 1); status != 422 && status != 400 || !strings.Contains(text, "Content-Type") {
+	if status, text := post("", strings.NewReader("x"), 1); status != 415 || !strings.Contains(text, "Content-Type") {
 		t.Errorf("no media type: %d %s", status, text)
 	}
 }

@@ -78,7 +78,7 @@ func (s *Server) spendRoutes() {
 		KeyIn
 		Body spend.SetParams
 	}) (*tagged[spend.Budget], error) {
-		return taggedBudget(once(ctx, s, "POST /budgets", in.Key, func() (spend.Budget, error) {
+		return taggedBudget(once(ctx, s, "POST /budgets", in.Key, in.Body, func() (spend.Budget, error) {
 			return s.cfg.Spend.Set(ctx, actorOf(ctx), in.Body, spend.None)
 		}))
 	})

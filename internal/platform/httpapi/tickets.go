@@ -23,7 +23,8 @@ const (
 // tickets stand in for the header of links, images, downloads, EventSource and
 // WebSocket, which cannot send one. Each works once, for one path with its query,
 // and only while its maker's login or token lasts; one that a browser made also
-// needs that browser's cookie. They are kept in memory: they live for seconds.
+// needs that browser's cookie. Where there is one server they are kept in memory: they live
+// for seconds. See sharedTicket for those of several.
 type tickets struct {
 	mu  sync.Mutex
 	all map[string]ticket
@@ -103,6 +104,6 @@ func (s *Server) makeTicket(ctx context.Context, in *struct {
 		return nil, thole.Errorf(thole.CodeNotFound, "there is nothing to GET at %s", u.Path)
 	}
 	out := ticketOut{ExpiresAt: s.cfg.Now().Add(ticketLife)}
-	out.Ticket, err = s.tickets.add(ticket{target(u), ctx.Value(whoKey).(who), out.ExpiresAt}, s.cfg.Now())
+	out.Ticket, err = s.addTicket(ctx, target(u), ctx.Value(whoKey).(who))
 	return answer(out, err)
 }

@@ -5,7 +5,19 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	thole "github.com/tholehq/thole"
 )
+
+// wantsPage reports whether a browser opens a page whose name the API has too:
+// a client of the API does not ask for HTML.
+func wantsPage(r *http.Request) bool {
+	switch strings.TrimSuffix(r.URL.Path, "/") {
+	case "/inbox", "/usage", "/connections":
+		return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
+	}
+	return false
+}
 
 // noUI is shown by a binary that was built without the web UI.
 const noUI = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>thole</title></head>
@@ -16,17 +28,19 @@ const noUI = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>
 // every path of its own. Nothing in it is secret, so nothing here needs a login.
 type ui struct {
 	files fs.FS
+	s     *Server // refuses
 }
-
-func newUI(files fs.FS) http.Handler { return &ui{files} }
 
 func (u *ui) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "only GET is offered here", http.StatusMethodNotAllowed)
+		u.s.refuseMethod(w, r, http.MethodGet, http.MethodHead)
 		return
 	}
 	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+	if name != "" && onlyJSON(r) && !u.has(name) {
+		u.s.unknown(w, r)
+		return
+	}
 	if u.files == nil {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache")
@@ -34,7 +48,7 @@ func (u *ui) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if name != "" && name != "index.html" {
-		if st, err := fs.Stat(u.files, name); err == nil && !st.IsDir() {
+		if u.has(name) {
 			// Names under assets carry the sum of their content.
 			if strings.HasPrefix(name, "assets/") {
 				w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -45,11 +59,12 @@ func (u *ui) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if path.Ext(name) != "" || strings.HasPrefix(name, "assets/") {
-			http.Error(w, "there is no such file", http.StatusNotFound)
+			u.s.refuse(w, r, thole.Errorf(thole.CodeNotFound, "there is no such file"))
 			return
 		}
 	}
 	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Add("Vary", "Accept") // see wantsPage
 	u.file(w, r, "index.html")
 }
 
@@ -112,4 +127,18 @@ func contentType(name string) string {
 		return "application/wasm"
 	}
 	return "application/octet-stream"
+}
+
+func (u *ui) has(name string) bool {
+	if u.files == nil {
+		return false
+	}
+	st, err := fs.Stat(u.files, name)
+	return err == nil && !st.IsDir()
+}
+
+// onlyJSON says that a client asked for JSON and takes no page.
+func onlyJSON(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "json") && !strings.Contains(accept, "text/html") && !strings.Contains(accept, "*/*")
 }

@@ -31,6 +31,9 @@ type secretIn struct {
 	ConfirmIn
 }
 
+// named is a request to make a secret without the value.
+func (in secretIn) named() []any { return []any{in.Name, in.Kind, in.Provider, in.Owner, in.ExpiresIn} }
+
 func itemTag(i vault.Item) string { return `"` + i.ETag + `"` }
 
 func taggedItem(i vault.Item, err error) (*tagged[vault.Description], error) {
@@ -59,7 +62,7 @@ func (s *Server) vaultRoutes() {
 		KeyIn
 		Body secretIn
 	}) (*tagged[vault.Description], error) {
-		d, err := once(ctx, s, "POST /vault/items", in.Key, func() (vault.Description, error) { return s.createSecret(ctx, in.Body) })
+		d, err := once(ctx, s, "POST /vault/items", in.Key, in.Body.named(), func() (vault.Description, error) { return s.createSecret(ctx, in.Body) })
 		if err != nil {
 			return nil, err
 		}

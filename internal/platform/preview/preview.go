@@ -20,6 +20,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/unguarded"
 )
 
@@ -44,7 +45,9 @@ type Config struct {
 	// Dial connects to a port inside an executor. CodeConflict: nobody listens there;
 	// CodeGone: that executor does not run any more.
 	Dial func(context.Context, thole.ThreadID, thole.ExecutorID, uint16) (net.Conn, error)
-	Now  func() time.Time
+	// Audit records who opens what; nil: nobody does.
+	Audit *audit.Log
+	Now   func() time.Time
 }
 
 // Port is one that is open.
@@ -111,6 +114,9 @@ func (p *Previews) Open(ctx context.Context, id thole.ThreadID, port uint16, by 
 		return Port{}, err
 	}
 	_ = probe.Close()
+	if err := p.cfg.Audit.Record(ctx, audit.Entry{Action: "port.open", Kind: "thread", ID: string(id), After: audit.Facts(map[string]any{"port": port, "executor": executor})}); err != nil {
+		return Port{}, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweep()

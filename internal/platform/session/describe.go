@@ -6,10 +6,12 @@ import "time"
 // socket.
 const (
 	MethodTokenCreate = "thole/token/create"
-	MethodTokenList   = "thole/token/list"
-	MethodTokenRevoke = "thole/token/revoke"
-	MethodLoginList   = "thole/login/list"
-	MethodLoginRevoke = "thole/login/revoke"
+	// MethodServiceToken makes one for a service.
+	MethodServiceToken = "thole/token/service"
+	MethodTokenList    = "thole/token/list"
+	MethodTokenRevoke  = "thole/token/revoke"
+	MethodLoginList    = "thole/login/list"
+	MethodLoginRevoke  = "thole/login/revoke"
 )
 
 // Description is a token as its owner sees it. Secret is there only when the
@@ -54,8 +56,10 @@ func (s Session) Describe() Login {
 }
 
 // TokenParams are the params of the methods: name, scope and life in seconds to
-// make a token, an id to revoke a token or a login.
+// make a token, an id to revoke a token or a login. User is the login of a service whose
+// tokens are meant, "" for one's own.
 type TokenParams struct {
+	User  string `json:"user,omitempty"`
 	Name  string `json:"name,omitempty"`
 	Scope Scope  `json:"scope,omitempty"`
 	Life  int64  `json:"expires_in,omitempty"`

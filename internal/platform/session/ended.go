@@ -3,8 +3,10 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // ErrEnded is the cause of a context whose login or token ended.
@@ -17,7 +19,8 @@ type holders struct {
 }
 
 // Hold returns a context that ends, with ErrEnded, when the login or token does.
-// It covers ends that this process caused; streams also ask again now and then.
+// It covers ends that this process caused, and those that EndGone finds; streams also ask
+// again now and then.
 func (m *Manager) Hold(ctx context.Context, id string) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	h := &m.held
@@ -37,6 +40,20 @@ func (m *Manager) Hold(ctx context.Context, id string) (context.Context, context
 			delete(h.by, id)
 		}
 	}
+}
+
+// EndGone ends the requests in progress whose login, token or share link ended elsewhere:
+// gone returns which of the ids it is given are not there any more.
+func (m *Manager) EndGone(ctx context.Context, gone func(ctx context.Context, ids []string, now time.Time) ([]string, error)) error {
+	m.held.mu.Lock()
+	ids := slices.Collect(maps.Keys(m.held.by))
+	m.held.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	ended, err := gone(ctx, ids, m.now())
+	m.held.end(ended)
+	return err
 }
 
 func (h *holders) end(ids []string) {

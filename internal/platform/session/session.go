@@ -6,8 +6,8 @@
 // login or a token ends with it.
 //
 // It knows no roles and refuses nothing but the unproven: what an actor may do
-// is decided after it. Passwords and single sign-on would be further ways into
-// the same session.
+// is decided after it. Who was proven by a password or elsewhere gets the same
+// session (Begin).
 package session
 
 import (
@@ -54,14 +54,15 @@ type Store interface {
 	Redeem(ctx context.Context, loginHash string, s Session) (got Session, found bool, err error)
 	// UseCode removes an unexpired login code of the user; used=false: there is none.
 	UseCode(ctx context.Context, hash string, user thole.UserID, now time.Time) (used bool, err error)
-	// AddSession refuses with thole.CodeUnauthorized when the parent ended.
+	// AddSession refuses with thole.CodeUnauthorized when the parent ended or the user is
+	// not active.
 	AddSession(ctx context.Context, s Session) error
 	Session(ctx context.Context, hash string, now time.Time) (s Session, found bool, err error)
 	Sessions(ctx context.Context, user thole.UserID) ([]Session, error)
 	RenewSession(ctx context.Context, hash string, seen, expires time.Time) error
 
 	// AddToken refuses with thole.CodeOverloaded when the user has limit tokens, and
-	// with thole.CodeUnauthorized when the parent ended. A code is used up with it, and
+	// with thole.CodeUnauthorized when the parent ended or the user is not active. A code is used up with it, and
 	// refused with thole.CodeUnauthorized when it is not there or another user's.
 	AddToken(ctx context.Context, t Token, limit int, code string) error
 	Token(ctx context.Context, hash string, now time.Time) (t Token, found bool, err error)
@@ -72,6 +73,33 @@ type Store interface {
 	// that was made with it; ended has all their ids, none when there is no such row.
 	EndSession(ctx context.Context, user thole.UserID, id string) (ended []string, err error)
 	EndToken(ctx context.Context, user thole.UserID, id string) (ended []string, err error)
+
+	// AddShare refuses with thole.CodeOverloaded when the user has limit share links, and with
+	// thole.CodeNotFound for a thread that is not the user's.
+	AddShare(ctx context.Context, s Share, limit int) error
+	Share(ctx context.Context, hash string, now time.Time) (s Share, found bool, err error)
+	// Shares lists those that work, of one thread unless that is "".
+	Shares(ctx context.Context, user thole.UserID, thread thole.ThreadID, now time.Time) ([]Share, error)
+	SeeShare(ctx context.Context, hash string, seen time.Time) error
+	EndShare(ctx context.Context, user thole.UserID, id string) (ended []string, err error)
+
+	// Spend records the sum of a proof that works once, until it expires; fresh=false: it was
+	// recorded before.
+	Spend(ctx context.Context, hash string, expires time.Time) (fresh bool, err error)
+	// EndIssued spends the message and removes the logins that its provider proved, of the
+	// session or the subject that it names, with everything that was made with them.
+	EndIssued(ctx context.Context, hash string, l Logout) (fresh bool, ended []string, err error)
+
+	// AddDevice refuses with thole.CodeOverloaded when limit programs wait, or ofAddress from
+	// its address.
+	AddDevice(ctx context.Context, d Device, limit, ofAddress int) error
+	Device(ctx context.Context, hash string, now time.Time) (d Device, found bool, err error)
+	// DeviceState finds a program by the sum of its token.
+	DeviceState(ctx context.Context, token string, now time.Time) (waits, confirmed bool, err error)
+	RefuseDevice(ctx context.Context, hash string) error
+	// ConfirmDevice uses the code up and adds the token, as AddToken does. Of two callers one
+	// gets found=false.
+	ConfirmDevice(ctx context.Context, hash string, t Token, limit int) (found bool, err error)
 
 	// Sweep removes what expired before now, with everything that was made with it.
 	Sweep(ctx context.Context, now time.Time) (ended []string, err error)
@@ -91,7 +119,10 @@ type Session struct {
 	ID      string
 	User    User
 	Scope   Scope
-	Parent  string // id of the token it was exchanged for; "": a code
+	Parent  string // id of the token it was exchanged for; "": a code or a password
+	With    string // what proved its user: link, token, password, provider; only when it begins
+	Issuer  string // the provider that proved its user; "": none did
+	SID     string // what the provider calls its own session
 	Client  string
 	Created time.Time
 	Seen    time.Time
@@ -188,7 +219,7 @@ func (m *Manager) Exchange(ctx context.Context, token, client string) (Secrets, 
 		return Secrets{}, Session{}, thole.Errorf(thole.CodeForbidden, "a token of scope jobs opens no page").WithHint("thole login prints a link")
 	}
 	secrets, s := m.fresh(client, t.Scope)
-	s.User, s.Parent = t.User, t.ID
+	s.User, s.Parent, s.With = t.User, t.ID, "token"
 	if !t.Expires.IsZero() && t.Expires.Before(s.Ends) {
 		s.Ends = t.Expires
 	}
@@ -198,6 +229,23 @@ func (m *Manager) Exchange(ctx context.Context, token, client string) (Secrets, 
 	}
 	return secrets, s, nil
 }
+
+// Proven says how a user was proven: with a password, or by a provider, which can end the
+// login again.
+type Proven struct{ With, Issuer, SID string }
+
+// Begin starts a session of a user who was proven otherwise.
+func (m *Manager) Begin(ctx context.Context, u User, client string, p Proven) (Secrets, Session, error) {
+	secrets, s := m.fresh(client, ScopeAdmin)
+	s.User, s.With, s.Issuer, s.SID = u, p.With, p.Issuer, p.SID
+	if err := m.store.AddSession(ctx, s); err != nil {
+		return Secrets{}, Session{}, thole.Errorf(thole.CodeOf(err), "log in: %w", err)
+	}
+	return secrets, s, nil
+}
+
+// Ended ends the requests in progress of logins and tokens that ended elsewhere.
+func (m *Manager) Ended(ids []string) { m.held.end(ids) }
 
 func (m *Manager) fresh(client string, scope Scope) (Secrets, Session) {
 	secrets, now := Secrets{secret(), secret()}, m.now()

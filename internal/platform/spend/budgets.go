@@ -5,6 +5,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/authz"
 	"github.com/tholehq/thole/internal/budget"
 )
 
@@ -91,12 +92,12 @@ const (
 )
 
 // Set makes a budget, or replaces the limits of the one of the same scope, subject and
-// period. Only the owner of the home may: a budget limits others too.
+// period, by who manages budgets there: one limits others too.
 func (s *Service) Set(ctx context.Context, actor thole.Actor, p SetParams, expect int64) (Budget, error) {
-	if err := owner(actor); err != nil {
+	b := p.budget()
+	if err := s.manages(ctx, actor, b); err != nil {
 		return Budget{}, err
 	}
-	b := p.budget()
 	if err := b.Check(); err != nil {
 		return Budget{}, err
 	}
@@ -109,19 +110,38 @@ func (s *Service) Set(ctx context.Context, actor thole.Actor, p SetParams, expec
 	return s.show(ctx, actor, b)
 }
 
-func owner(actor thole.Actor) error {
-	if actor.User != thole.LocalUser {
-		return thole.Errorf(thole.CodeForbidden, "only the owner of the home sets budgets").WithHint("ask who runs this server")
+// manages refuses who may not change a budget. One of a project or an app is theirs who manage
+// that; all others, which concern everybody or another user, are the platform's.
+func (s *Service) manages(ctx context.Context, actor thole.Actor, b budget.Budget) error {
+	on := authz.Resource{}
+	if b.Subject != "" {
+		switch b.Scope {
+		case budget.ScopeProject:
+			on.Project = thole.ProjectID(b.Subject)
+		case budget.ScopeApp:
+			on.App = thole.AppID(b.Subject)
+		case budget.ScopeUser, budget.ScopeThread, budget.ScopeTurn:
+		}
 	}
-	return nil
+	ok, err := s.cfg.Can(ctx, actor, authz.ManageBudget, on)
+	if err == nil && !ok {
+		err = thole.Errorf(thole.CodeForbidden, "this needs the right to %s", authz.ManageBudget).WithHint("ask who runs this server")
+	}
+	return err
+}
+
+// everybodys reports whether an actor sees what everybody uses.
+func (s *Service) everybodys(ctx context.Context, actor thole.Actor) (bool, error) {
+	return s.cfg.Can(ctx, actor, authz.ManageBudget, authz.Resource{})
 }
 
 // Remove takes a budget away.
 func (s *Service) Remove(ctx context.Context, actor thole.Actor, id string, expect int64) error {
-	if _, err := s.find(ctx, actor, id); err != nil {
-		return err
+	b, err := s.find(ctx, actor, id)
+	if err == nil {
+		err = s.manages(ctx, actor, b)
 	}
-	if err := owner(actor); err != nil {
+	if err != nil {
 		return err
 	}
 	return s.cfg.Budgets.Remove(ctx, budget.ID(id), expect, actor, s.cfg.Now())
@@ -132,7 +152,11 @@ func (s *Service) List(ctx context.Context, actor thole.Actor) ([]Budget, error)
 	all, err := s.cfg.Budgets.List(ctx)
 	out := []Budget{}
 	for _, b := range all {
-		if !s.sees(ctx, actor, b) {
+		ok, err := s.sees(ctx, actor, b)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			continue
 		}
 		shown, err := s.show(ctx, actor, b)
@@ -151,7 +175,7 @@ func (s *Service) Show(ctx context.Context, actor thole.Actor, id string) (Budge
 		return Budget{}, err
 	}
 	out, err := s.show(ctx, actor, b)
-	if err != nil || actor.User != thole.LocalUser {
+	if err != nil || s.manages(ctx, actor, b) != nil { // who changed it is for those who may
 		return out, err
 	}
 	changes, err := s.cfg.Budgets.Changes(ctx, b.ID, 50)
@@ -163,26 +187,33 @@ func (s *Service) Show(ctx context.Context, actor thole.Actor, id string) (Budge
 
 func (s *Service) find(ctx context.Context, actor thole.Actor, id string) (budget.Budget, error) {
 	b, err := s.cfg.Budgets.Get(ctx, budget.ID(id))
-	if err == nil && !s.sees(ctx, actor, b) {
+	if err != nil {
+		return b, err
+	}
+	ok, err := s.sees(ctx, actor, b)
+	if err == nil && !ok {
 		err = thole.Errorf(thole.CodeNotFound, "there is no budget %s", id)
 	}
 	return b, err
 }
 
 // sees reports whether a budget concerns an actor.
-func (s *Service) sees(ctx context.Context, actor thole.Actor, b budget.Budget) bool {
-	if actor.User == thole.LocalUser || b.Subject == "" {
-		return true
+func (s *Service) sees(ctx context.Context, actor thole.Actor, b budget.Budget) (bool, error) {
+	if b.Subject == "" {
+		return true, nil
+	}
+	if all, err := s.everybodys(ctx, actor); all || err != nil {
+		return all, err
 	}
 	switch b.Scope {
 	case budget.ScopeUser:
-		return b.Subject == string(actor.User)
+		return b.Subject == string(actor.User), nil
 	case budget.ScopeThread:
-		_, err := s.cfg.Thread(ctx, actor, thole.ThreadID(b.Subject))
-		return err == nil
+		_, err := s.cfg.Thread(authz.Sifting(ctx), actor, thole.ThreadID(b.Subject))
+		return err == nil, nil
 	case budget.ScopeProject, budget.ScopeApp, budget.ScopeTurn:
 	}
-	return b.Scope != budget.ScopeTurn
+	return b.Scope != budget.ScopeTurn, nil
 }
 
 // maxStates bounds how many subjects one view shows.
@@ -195,7 +226,11 @@ func (s *Service) show(ctx context.Context, actor thole.Actor, b budget.Budget) 
 		ID: string(b.ID), Scope: string(b.Scope), Subject: b.Subject, Period: string(b.Period), LimitMicros: b.Micros, LimitTokens: b.Tokens, Soft: b.Soft, Action: string(b.Action),
 		Version: b.Version, CreatedBy: string(b.By), CreatedAt: b.Created, UpdatedAt: b.Updated, ResetsAt: next, States: []State{},
 	}
-	if actor.User != thole.LocalUser && b.Subject == "" {
+	all, err := s.everybodys(ctx, actor)
+	if err != nil {
+		return out, err
+	}
+	if !all && b.Subject == "" {
 		if b.Scope != budget.ScopeUser {
 			return out, nil // the subjects are other people's too
 		}

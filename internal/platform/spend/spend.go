@@ -9,6 +9,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event/fold"
+	"github.com/tholehq/thole/internal/authz"
 	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/platform/usage"
 	"github.com/tholehq/thole/internal/price"
@@ -21,15 +22,24 @@ type Config struct {
 	Prices  func() *price.Table
 	// Thread reads a thread that the actor may see.
 	Thread func(context.Context, thole.Actor, thole.ThreadID) (fold.Thread, error)
-	Now    func() time.Time
-	NewID  func(time.Time) string
+	// Can decides who manages budgets and sees what everybody used; nil: the home's own user.
+	Can   func(context.Context, thole.Actor, authz.Action, authz.Resource) (bool, error)
+	Now   func() time.Time
+	NewID func(time.Time) string
 }
 
 // Service is safe for concurrent use.
 type Service struct{ cfg Config }
 
 // New makes a Service.
-func New(cfg Config) *Service { return &Service{cfg} }
+func New(cfg Config) *Service {
+	if cfg.Can == nil {
+		cfg.Can = func(_ context.Context, a thole.Actor, _ authz.Action, _ authz.Resource) (bool, error) {
+			return a.User == thole.LocalUser, nil
+		}
+	}
+	return &Service{cfg}
+}
 
 // Sum is what runs used.
 type Sum struct {
@@ -53,8 +63,19 @@ type Usage struct {
 	Groups []Sum `json:"groups"`
 }
 
-// Usage sums what was used. An empty user means everybody's: only the home's own socket
-// asks so.
+// UsageOfAll sums what everybody used for those who may see it, and for others what they did.
+func (s *Service) UsageOfAll(ctx context.Context, actor thole.Actor, q usage.Query) (Usage, error) {
+	all, err := s.everybodys(ctx, actor)
+	if err != nil {
+		return Usage{}, err
+	}
+	if q.User = ""; !all {
+		q.User = actor.User
+	}
+	return s.Usage(ctx, q)
+}
+
+// Usage sums what a user used; an empty user means everybody.
 func (s *Service) Usage(ctx context.Context, q usage.Query) (Usage, error) {
 	out := Usage{Groups: []Sum{}}
 	if !q.By.Valid() {

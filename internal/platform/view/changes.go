@@ -16,7 +16,7 @@ type Changes struct {
 	// Total is how many files changed, listed or not.
 	Total     int           `json:"total" doc:"number of changed files, which may be more than are listed"`
 	Truncated bool          `json:"truncated,omitempty" doc:"files are missing in the list, or patches in it are cut off"`
-	LeftOut   []string      `json:"left_out,omitempty" doc:"what no state has, and why: files that cannot be read, are too large, or are repositories without a commit"`
+	LeftOut   []string      `json:"left_out,omitempty" doc:"what no state has, and why: files that cannot be read, are too large or have a name that git refuses, pipes in the place of files that git reads, and repositories without a commit"`
 	Turns     []TurnChanges `json:"turns" doc:"the runs whose states are known, oldest first"`
 }
 
@@ -66,7 +66,7 @@ type Pulled struct {
 	Old    string `json:"old,omitempty" doc:"commit that the branch was at before"`
 	// Commits is how many there are since the session's beginning.
 	Commits int      `json:"commits" doc:"that the session's branch has more than its beginning"`
-	Notes   []string `json:"notes,omitempty"`
+	Notes   []string `json:"notes,omitempty" doc:"what else the user must know: files that no state has, and commits that the branch names and does not have"`
 }
 
 // Merged says what became of an attempt to merge a session's branch.
@@ -84,6 +84,8 @@ type Pushed struct {
 	Branch string `json:"branch"`
 	Commit string `json:"commit"`
 	Output string `json:"output,omitempty" doc:"what git and the remote said"`
+	// Notes: as those of Pulled.
+	Notes []string `json:"notes,omitempty" doc:"what else the user must know"`
 }
 
 // PullRequest is one that is open for a session's branch.

@@ -26,6 +26,7 @@ type Event struct {
 type EventData struct {
 	Name       *string         `json:"name,omitempty"`
 	Archived   *bool           `json:"archived,omitempty"`
+	Pinned     *bool           `json:"pinned,omitempty"`
 	Settings   *Settings       `json:"settings,omitempty"`
 	NativeID   string          `json:"native_id,omitempty"`
 	Status     *Status         `json:"status,omitempty"`
@@ -110,7 +111,7 @@ func OfEvent(e event.Event) Event {
 		Type: TypeOf(e.Kind), ID: string(e.ID), Seq: e.Seq, SessionID: string(e.Thread), RunID: string(e.Turn), ExecutorID: string(e.Executor),
 		TraceID: e.Trace, TS: e.Time,
 		Data: EventData{
-			Name: d.Name, Archived: d.Archived, NativeID: d.NativeID, Input: OfInput(d.Input), ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
+			Name: d.Name, Archived: d.Archived, Pinned: d.Pinned, NativeID: d.NativeID, Input: OfInput(d.Input), ClientID: d.ClientID, Phase: d.Phase, Outcome: d.Outcome,
 			Error: OfError(d.Error), ItemID: string(d.ItemID), Stream: string(d.Stream), Delta: d.Delta, Todos: OfTodos(d.Todos),
 			QuestionID: string(d.AskID), State: d.AskState, Usage: (*Usage)(d.Usage), Network: d.Network, Text: d.Text, Limits: each(d.Limits, func(l event.Limit) Limit { return Limit(l) }), MessageID: string(d.MessageID), Front: d.Front,
 		},

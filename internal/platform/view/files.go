@@ -12,3 +12,9 @@ type Files struct {
 	WaitsFor   string    `json:"waits_for,omitempty" doc:"what holds up all syncs, or all that is recorded: a full disk"`
 	ExecutorID string    `json:"executor_id,omitempty"`
 }
+
+// FoundFile is a file or directory of a session's workspace.
+type FoundFile struct {
+	Path string `json:"path" doc:"below the workspace"`
+	Kind string `json:"kind" enum:"file,directory"`
+}

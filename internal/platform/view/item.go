@@ -61,11 +61,13 @@ type FileChange struct {
 
 // ToolCall is a tool that is neither a command nor a file change.
 type ToolCall struct {
-	Name   string          `json:"name"`
-	Server string          `json:"server,omitempty"`
-	Input  json.RawMessage `json:"input,omitempty"`
-	Output json.RawMessage `json:"output,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	Name   string `json:"name"`
+	Server string `json:"server,omitempty"`
+	// Namespace is that of a tool of the thread's client.
+	Namespace string          `json:"namespace,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	Error     string          `json:"error,omitempty"`
 }
 
 // Input is one part of what a user says: a text, or an image's URL.
@@ -73,6 +75,7 @@ type Input struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
 	URL  string `json:"url,omitempty"`
+	Name string `json:"name,omitempty" doc:"of a file"`
 }
 
 // Todo is one entry of the agent's list.
@@ -94,6 +97,8 @@ type Usage struct {
 	ContextWindow int64  `json:"context_window,omitempty"`
 	CostMicros    *int64 `json:"cost_micros,omitempty"`
 	Model         string `json:"model,omitempty"`
+	// Last is the newest model call: what the model's context holds.
+	Last *thole.Tokens `json:"last,omitempty" doc:"the newest model call"`
 }
 
 // OfItem returns an item with its place.
@@ -105,8 +110,27 @@ func OfItem(r fold.ItemRecord) Item {
 func OfBody(i event.Item) ItemBody {
 	return ItemBody{
 		ID: string(i.ID), Kind: i.Kind, State: i.State, Text: i.Text, Summary: i.Summary, Content: OfInput(i.Content), ClientID: i.ClientID,
-		Command: (*Command)(i.Command), Changes: OfChanges(i.Changes), Tool: (*ToolCall)(i.Tool), Parent: string(i.Parent), Stamp: Stamp(i.Stamp),
+		Command: ofCommand(i.Command), Changes: OfChanges(i.Changes), Tool: ofTool(i.Tool), Parent: string(i.Parent), Stamp: Stamp(i.Stamp),
 	}
+}
+
+// ofTool returns nil for nil. What a client's tool returned is shown as text.
+func ofTool(t *event.ToolCall) *ToolCall {
+	if t == nil {
+		return nil
+	}
+	out := &ToolCall{Name: t.Name, Server: t.Server, Namespace: t.Namespace, Input: t.Input, Output: t.Output, Error: t.Error}
+	if t.Content != nil {
+		text := ""
+		for _, c := range t.Content {
+			if c.Type != "text" {
+				c.Text = "[" + c.Type + "]"
+			}
+			text += c.Text
+		}
+		out.Output, _ = json.Marshal(text) // a string always encodes
+	}
+	return out
 }
 
 // OfInput returns nil for nil.
@@ -122,6 +146,14 @@ func OfChanges(cs []event.FileChange) []FileChange {
 // OfTodos returns nil for nil.
 func OfTodos(ts []event.Todo) []Todo {
 	return each(ts, func(t event.Todo) Todo { return Todo{string(t.ID), t.Content, t.State, t.Order} })
+}
+
+// ofCommand leaves out how the agent called its shell.
+func ofCommand(c *event.Command) *Command {
+	if c == nil {
+		return nil
+	}
+	return &Command{Line: c.Line, Dir: c.Dir, Output: c.Output, OutputDropped: c.OutputDropped, ExitCode: c.ExitCode, DurationMS: c.DurationMS, User: c.User}
 }
 
 // OfUsage converts the struct; a field that one side lacks does not compile.

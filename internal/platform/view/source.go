@@ -26,6 +26,9 @@ type Source struct {
 	Branch string           `json:"branch,omitempty"`
 	Dirty  bool             `json:"dirty,omitempty" doc:"uncommitted files were taken along"`
 	Upload string           `json:"upload,omitempty"`
+	// What a branch lacks.
+	Submodules []string `json:"submodules,omitempty" doc:"of a branch: paths of submodules, which are empty; the first 20"`
+	LFS        []string `json:"lfs,omitempty" doc:"of a branch: patterns of files that are Git LFS pointers; the first 20"`
 }
 
 // OfSource converts; threads of earlier versions have an empty one.
@@ -33,7 +36,7 @@ func OfSource(s thole.Source) Source {
 	if s.Kind == "" {
 		s.Kind = thole.SourceEmpty
 	}
-	return Source{Kind: s.Kind, Repo: s.Repo, Ref: s.Ref, Commit: s.Commit, Branch: s.Branch, Dirty: s.Carried != "", Upload: s.Upload}
+	return Source{Kind: s.Kind, Repo: s.Repo, Ref: s.Ref, Commit: s.Commit, Branch: s.Branch, Dirty: s.Carried != "", Upload: s.Upload, Submodules: s.Submodules, LFS: s.LFS}
 }
 
 // Folder is a directory of this machine.

@@ -18,11 +18,13 @@ type Session struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Preview string `json:"preview"`
+	Title   string `json:"title" doc:"the name, else a short form of the first message"`
 	Settings
 	Source      Source    `json:"source"`
 	Dir         string    `json:"dir" doc:"where the agent works, as it sees it"`
 	MadeBy      string    `json:"made_by,omitempty"`
 	Archived    bool      `json:"archived"`
+	Pinned      bool      `json:"pinned" doc:"listed before the others"`
 	ForkedFrom  string    `json:"forked_from,omitempty"`
 	ParentID    string    `json:"parent_id,omitempty"`
 	CreatedAt   time.Time `json:"created_at"`
@@ -48,8 +50,8 @@ func OfStatus(s event.Status) Status { return Status(s) }
 
 func OfThread(t fold.Thread) Session {
 	return Session{
-		ID: string(t.ID), Name: t.Name, Preview: t.Preview, Settings: OfSettings(t.Settings),
-		Source: OfSource(t.Files), Dir: t.WorkDir(), MadeBy: t.Source, Archived: t.Archived, ForkedFrom: string(t.ForkedFrom), ParentID: string(t.Parent), CreatedAt: t.Created, UpdatedAt: t.Updated,
+		ID: string(t.ID), Name: t.Name, Preview: t.Preview, Title: t.Title(), Settings: OfSettings(t.Settings),
+		Source: OfSource(t.Files), Dir: t.WorkDir(), MadeBy: t.Source, Archived: t.Archived, Pinned: t.Pinned, ForkedFrom: string(t.ForkedFrom), ParentID: string(t.Parent), CreatedAt: t.Created, UpdatedAt: t.Updated,
 		Seq: t.Seq, Floor: t.Floor, Runs: t.Turns, ActiveRunID: string(t.Open), Status: OfStatus(t.Status), Usage: OfUsage(t.Usage),
 	}
 }
@@ -118,7 +120,7 @@ type Question struct {
 	QuestionID string           `json:"question_id"`
 	SessionID  string           `json:"session_id"`
 	RunID      string           `json:"run_id"`
-	Kind       event.AskKind    `json:"kind" enum:"command,file_change,permissions,plan,elicitation,tool,auth,input"`
+	Kind       event.AskKind    `json:"kind" enum:"command,file_change,permissions,plan,elicitation,tool,input"`
 	State      event.AskState   `json:"state" enum:"pending,answered,expired,canceled,self_answered"`
 	ItemID     string           `json:"item_id,omitempty"`
 	Title      string           `json:"title,omitempty"`
@@ -130,7 +132,10 @@ type Question struct {
 	Tool       *ToolCall        `json:"tool,omitempty"`
 	Schema     json.RawMessage  `json:"schema,omitempty"`
 	Decisions  []event.Decision `json:"decisions,omitempty" enum:"allow,always,deny,cancel"`
-	Amendment  json.RawMessage  `json:"amendment,omitempty"`
+	Wants      []string         `json:"wants,omitempty" doc:"the rights that are asked for, in words"`
+	WantsRules []Rule           `json:"wants_rules,omitempty" doc:"the same for clients that have words of their own"`
+	Always     []string         `json:"always,omitempty" doc:"what the decision always would allow, in words; the agent's own rule stays on the server"`
+	AllowRules []Rule           `json:"always_rules,omitempty" doc:"the same for clients that have words of their own"`
 	Deadline   time.Time        `json:"deadline,omitzero"`
 	AskedAt    time.Time        `json:"asked_at,omitzero"`
 	ResolvedAt time.Time        `json:"resolved_at,omitzero"`
@@ -142,8 +147,8 @@ func OfAsk(r fold.AskRecord) Question {
 	a := r.Ask
 	q := Question{
 		QuestionID: string(a.ID), SessionID: string(r.Thread), RunID: string(r.Turn), Kind: a.Kind, State: r.State, ItemID: string(a.Item),
-		Title: a.Title, Reason: a.Reason, Command: a.Command, Dir: a.Dir, Changes: OfChanges(a.Changes), Questions: each(a.Questions, ofQuestion), Tool: (*ToolCall)(a.Tool), Schema: a.Schema,
-		Decisions: a.Decisions, Amendment: a.Amendment, Deadline: a.Deadline, AskedAt: r.Asked, ResolvedAt: r.Resolved, AnsweredBy: r.Actor.Who(),
+		Title: a.Title, Reason: a.Reason, Command: a.Command, Dir: a.Dir, Changes: OfChanges(a.Changes), Questions: each(a.Questions, ofQuestion), Tool: ofTool(a.Tool), Schema: a.Schema,
+		Decisions: a.Decisions, Wants: Wants(a), WantsRules: wantedRules(a), Always: Always(a), AllowRules: alwaysRules(a), Deadline: a.Deadline, AskedAt: r.Asked, ResolvedAt: r.Resolved, AnsweredBy: r.Actor.Who(),
 	}
 	q.Answer = OfAnswer(Shown(a, r.Answer))
 	return q
@@ -193,16 +198,20 @@ func ofQuestion(q event.Question) AskQuestion {
 
 // Answer settles a question.
 type Answer struct {
-	Decision  event.Decision      `json:"decision,omitempty" enum:"allow,always,deny,cancel"`
-	Message   string              `json:"message,omitempty"`
-	Answers   map[string][]string `json:"answers,omitempty"`
-	Input     json.RawMessage     `json:"input,omitempty"`
-	Amendment json.RawMessage     `json:"amendment,omitempty"`
-	Result    json.RawMessage     `json:"result,omitempty"`
+	Decision event.Decision      `json:"decision,omitempty" enum:"allow,always,deny,cancel"`
+	Message  string              `json:"message,omitempty"`
+	Answers  map[string][]string `json:"answers,omitempty"`
+	Input    json.RawMessage     `json:"input,omitempty"`
+	Result   json.RawMessage     `json:"result,omitempty"`
 }
 
-// OfAnswer returns nil for nil.
-func OfAnswer(a *event.Answer) *Answer { return (*Answer)(a) }
+// OfAnswer returns nil for nil. The agent's own rule stays on the server.
+func OfAnswer(a *event.Answer) *Answer {
+	if a == nil {
+		return nil
+	}
+	return &Answer{Decision: a.Decision, Message: a.Message, Answers: a.Answers, Input: a.Input, Result: a.Result}
+}
 
 // RunError is why a run failed, or what the agent tries again.
 type RunError struct {
