@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ func TestBadInputNamesTheKey(t *testing.T) {
 		"unknown flag":          {flags: map[string]string{"turns.maximum": "1"}, want: "unknown config key turns.maximum"},
 		"not an address":        {flags: map[string]string{"http.listen": "nowhere"}, want: "http.listen"},
 		"not in the set":        {flags: map[string]string{"log.level": "loud"}, want: "log.level"},
+		"kept too briefly":      {flags: map[string]string{"delivery.keep": "71h"}, want: "delivery.keep"},
 		"window under idle":     {flags: map[string]string{"delivery.observation_window": "1m"}, want: "delivery.observation_window"},
 		"s3 without a bucket":   {flags: map[string]string{"objects.kind": "s3"}, want: "objects.bucket"},
 		"s3 with half a key":    {file: s3Bucket + `access_key = "a"`, want: "objects.secret_key_file"},
@@ -148,7 +150,7 @@ func TestAskRules(t *testing.T) {
 
 // Every key is documented with its default, and no other.
 func TestKeysAreDocumented(t *testing.T) {
-	b, err := os.ReadFile("../../docs/operate/config.md")
+	b, err := os.ReadFile("../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,6 +158,16 @@ func TestKeysAreDocumented(t *testing.T) {
 	for _, e := range c.Entries() {
 		if row := "\n| `" + e.Key + "` | " + e.Value + " |"; !strings.Contains(string(b), row) && !strings.Contains(string(b), strings.ReplaceAll(row, "|  |", "| |")) {
 			t.Errorf("%s (default %q) is not documented", e.Key, e.Value)
+		}
+	}
+	for key := range meanings {
+		if !slices.Contains(c.keys(), key) {
+			t.Errorf("%s has a meaning and does not exist", key)
+		}
+	}
+	for _, key := range c.keys() {
+		if meanings[key] == "" {
+			t.Errorf("%s has no meaning", key)
 		}
 	}
 	if n := strings.Count(string(b), "\n| `"); n != len(c.Entries()) {

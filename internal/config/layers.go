@@ -10,6 +10,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/nearest"
 )
 
 // Entry is one key with its value and origin, for `thole config show`.
@@ -44,12 +45,28 @@ func (c *Config) decode(file, text string) error {
 		return thole.Errorf(thole.CodeInvalid, "%s: %w", file, err).WithHint("fix the file, or move it away")
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("%s", c.siblings(unknown[0].String()))
+		return thole.Errorf(thole.CodeInvalid, "%s: unknown key %s", file, unknown[0]).WithHint("%s%s", c.meant(unknown[0].String()), c.siblings(unknown[0].String()))
 	}
 	for _, key := range meta.Keys() {
 		c.origin[key.String()] = file
 	}
 	return nil
+}
+
+// meant is the start of a hint: the keys that a misspelt one is close to.
+func (c *Config) meant(unknown string) string {
+	if like := nearest.Of(unknown, c.keys()); len(like) > 0 {
+		return "did you mean " + strings.Join(like, " or ") + "? "
+	}
+	return ""
+}
+
+func (c *Config) keys() (out []string) {
+	_ = c.walk(func(key string, _ reflect.Value) error {
+		out = append(out, key)
+		return nil
+	})
+	return out
 }
 
 // siblings names the keys that stand where an unknown one does: those of its table,
@@ -130,6 +147,8 @@ func parse(v reflect.Value, s string) error {
 	switch v.Interface().(type) {
 	case string:
 		v.SetString(s)
+	case Private:
+		v.SetString(s)
 	case []string:
 		v.Set(reflect.ValueOf(strings.Split(s, ",")))
 	case Path:
@@ -172,6 +191,8 @@ func format(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case string:
 		return x
+	case Private:
+		return x.String()
 	case []string:
 		return strings.Join(x, ",")
 	case Path:

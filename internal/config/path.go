@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/tholehq/thole/internal/toolchain"
 )
@@ -45,11 +46,11 @@ func checkPathEntry(dir string) error {
 	return nil
 }
 
-var variableName = regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]*$")
+var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]*$") })
 
 func checkVariable(name string) error {
 	switch {
-	case !variableName.MatchString(name):
+	case !variableName().MatchString(name):
 		return fmt.Errorf("entry that is no name of a variable: %q", name)
 	case toolchain.Reserved(name):
 		return fmt.Errorf("entry that thole sets itself: %q", name)

@@ -108,7 +108,7 @@ func Tried(all daemon.Checks) (out []Finding) {
 				f = Finding{Part: f.Part, Problem: service + " refuses the credential from " + s.Origin + ": " + s.Note, Disables: "turns of " + row.Name,
 					Fix: "thole provider login " + row.Name + ", or set another key: thole secret set"}
 			case upstream.TakenUnknown:
-				f.Found = "not known whether " + service + " takes the credential from " + s.Origin + ": " + s.Note
+				f.Unknown, f.Found = true, "not known whether "+service+" takes the credential from "+s.Origin+": "+s.Note
 			}
 			out = append(out, f)
 		}

@@ -78,7 +78,7 @@ func TestTried(t *testing.T) {
 		return daemon.Check{Sources: []upstream.Checked{{Source: upstream.Source{Host: "api.example.com", Origin: "variable X"}, Taken: taken, Note: "why"}}}
 	}
 	all := Tried(daemon.Checks{"codex": source(upstream.TakenYes), "claude": source(upstream.TakenNo), "opencode": source(upstream.TakenUnknown)})
-	if len(all) != 3 || !all[0].OK || all[1].OK || all[1].Fix == "" || !all[2].OK || !strings.Contains(all[2].Found, "not known") {
+	if len(all) != 3 || !all[0].OK || all[1].OK || all[1].Fix == "" || !all[2].OK || !all[2].Unknown || all[0].Unknown || !strings.Contains(all[2].Found, "not known") {
 		t.Errorf("%+v", all)
 	}
 }

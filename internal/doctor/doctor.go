@@ -22,13 +22,17 @@ import (
 	"github.com/tholehq/thole/internal/executor/local"
 	"github.com/tholehq/thole/internal/provider"
 	"github.com/tholehq/thole/internal/provider/testprovider"
+	"github.com/tholehq/thole/internal/sqldb"
+	"github.com/tholehq/thole/internal/store"
 )
 
 // Finding is what the doctor says about one part: fine, or what is wrong, what
 // that disables and the command that helps.
 type Finding struct {
-	Part     string `json:"part"`
-	OK       bool   `json:"ok"`
+	Part string `json:"part"`
+	OK   bool   `json:"ok"`
+	// Unknown: it could not be found out; nothing is known to be wrong.
+	Unknown  bool   `json:"unknown,omitempty"`
 	Found    string `json:"found,omitempty"`
 	Problem  string `json:"problem,omitempty"`
 	Disables string `json:"disables,omitempty"`
@@ -54,14 +58,17 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	var out []Finding
-	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkPort(cfg.HTTP.Listen))
-	out = append(out, checkAgents(ctx, cfg.Agents)...)
+	out = append(out, checkHome(cfg.Home), checkSocket(cfg.Home), checkStore(ctx, cfg.Config), checkPort(cfg.Home, cfg.HTTP.Listen))
+	agents := checkAgents(ctx, cfg.Agents)
 	userHome, _ := os.UserHomeDir()
 	logins := provider.Login{Home: userHome, Getenv: os.Getenv, HandIn: cfg.Providers.HandInLogins}
-	out = append(out, CheckCredentials(ctx, cfg.Config, logins, cfg.Kept)...)
+	credentials := CheckCredentials(ctx, cfg.Config, logins, cfg.Kept)
+	out = append(append(append(out, agents...), credentials...), Usable(agents, credentials))
 	out = append(out, Tried(cfg.Tried)...)
 	out = append(out, checkLogins(cfg.Home, logins)...)
-	return append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor), checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), checkShell(ctx, cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
+	out = append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor))
+	out = append(out, checkOwners(cfg.Executor)...)
+	return append(out, checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), checkShell(ctx, cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }
 
 func checkAgents(ctx context.Context, list []provider.Provider) []Finding {
@@ -144,10 +151,14 @@ func checkSocket(home string) Finding {
 	return f
 }
 
-func checkPort(listen string) Finding {
+func checkPort(home, listen string) Finding {
 	f := Finding{Part: "http", Found: listen, Disables: "thole up"}
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
+		if pid := listener(home, listen); pid != 0 {
+			f.OK, f.Found = true, fmt.Sprintf("%s, where the owner of the home (pid %d) listens", listen, pid)
+			return f
+		}
 		f.Problem, f.Fix = err.Error(), "end the program that has it, or set http.listen to another port"
 		return f
 	}
@@ -159,8 +170,9 @@ func checkPort(listen string) Finding {
 // checkIsolation says how agents are kept apart from this machine. Without a box no
 // turn runs, unless a person typed so.
 func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
-	f := Finding{Part: "isolation", Disables: "turns: no agent runs without walls"}
+	f := Finding{Part: "isolation", Needed: true, Disables: "turns: no agent runs without walls"}
 	if note := Unwalled(cfg); note != "" {
+		f.Needed = false // a person typed so
 		f.Problem, f.Disables, f.Fix = note, "every wall between agents and this machine", "remove executor.isolation from the configuration"
 		return f
 	}
@@ -180,7 +192,31 @@ func checkIsolation(ctx context.Context, cfg config.Executor) Finding {
 	return f
 }
 
-// lookTime bounds one look at the object store.
+// checkStore says whether the store can be used, where it is PostgreSQL.
+func checkStore(ctx context.Context, cfg *config.Config) Finding {
+	f := Finding{Part: "store", Needed: true, OK: true, Found: "SQLite in the home", Disables: "everything"}
+	if !cfg.Store.Postgres() {
+		return f
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*lookTime)
+	defer cancel()
+	dsn, err := cfg.Store.DSN()
+	var r *sqldb.Report
+	if err == nil {
+		r, err = store.CheckPostgres(ctx, dsn)
+	}
+	if err != nil {
+		f.OK, f.Found, f.Problem, f.Fix = false, "", err.Error(), thole.HintOf(err)
+		return f
+	}
+	f.Found = fmt.Sprintf("%s, schema %d", cfg.Store.URL, r.Schema)
+	if r.Schema == 0 {
+		f.Found = cfg.Store.URL + ", empty; the first start makes its tables"
+	}
+	return f
+}
+
+// lookTime bounds one look at a service.
 const lookTime = 5 * time.Second
 
 func checkObjects(ctx context.Context, cfg Config) Finding {

@@ -35,7 +35,7 @@ func Shell(ctx context.Context, cfg *config.Config) toolchain.Plan {
 func judge(cfg *config.Config) func(path string) error {
 	guard := local.MayShow(cfg.Home)
 	return func(path string) error {
-		for _, key := range []string{cfg.VaultKey(), cfg.Objects.SecretKeyFile, cfg.HTTP.TLSKey} {
+		for _, key := range []string{cfg.VaultKey(), cfg.Store.PasswordFile, cfg.Objects.SecretKeyFile, cfg.HTTP.TLSKey} {
 			if key != "" && (strings.HasPrefix(key, path+"/") || strings.HasPrefix(real(key), real(path)+"/")) {
 				return errors.New("holds a key of thole's: " + key)
 			}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
 	thole "github.com/tholehq/thole"
@@ -14,6 +15,13 @@ import (
 func CheckVault(ctx context.Context, cfg *config.Config) Finding {
 	key := keyfile.File{Path: cfg.VaultKey()}
 	f := Finding{Part: "vault", OK: true, Found: "no secrets yet; the first makes the key " + key.Path, Disables: "what needs a secret of the vault; everything else goes on"}
+	if cfg.Store.Postgres() {
+		f.Found = "key " + key.Path + "; thole check says whether every secret opens"
+		if _, err := os.Stat(key.Path); err != nil {
+			f.Found = "no key yet; the first secret makes " + key.Path
+		}
+		return f
+	}
 	keks, err := store.VaultKEKs(ctx, filepath.Join(cfg.Home, store.FileName))
 	if err != nil && thole.CodeOf(err) != thole.CodeNotFound {
 		f.OK, f.Problem, f.Fix = false, err.Error(), "thole db check"

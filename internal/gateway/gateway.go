@@ -54,7 +54,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"ok":true}`)
 		return
 	}
-	if r.RequestURI == ToolsPath && g.c.Tools != nil {
+	if (r.RequestURI == ToolsPath || r.RequestURI == ClientToolsPath) && g.c.Tools != nil {
 		g.tools(w, r)
 		return
 	}
@@ -84,8 +84,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ToolsPath is where agents find the tool server.
-const ToolsPath = "/mcp"
+// ToolsPath is where agents find the tool server, ClientToolsPath the one that has the tools
+// of their thread's client.
+const (
+	ToolsPath       = "/mcp"
+	ClientToolsPath = ToolsPath + "/client"
+)
 
 // tools lets the agent of an open turn call its tools. Not 401: clients would look for a
 // login that there is none of.

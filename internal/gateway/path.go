@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // endpoint is one of the fixed paths that a route has, without its /v1.
@@ -26,8 +27,8 @@ var endpoints = []endpoint{
 }
 
 var (
-	routeName  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-	queryValue = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+	routeName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
+	queryValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`) })
 )
 
 // target is where a request wants to go, in our words only.
@@ -44,7 +45,7 @@ func probe(r *http.Request) bool {
 		return false
 	}
 	name := strings.Trim(r.RequestURI, "/")
-	return name == "" || name == "healthz" || r.Method == http.MethodHead && routeName.MatchString(name)
+	return name == "" || name == "healthz" || r.Method == http.MethodHead && routeName().MatchString(name)
 }
 
 // parseTarget takes a request target apart as it was sent. Only an exact path counts:
@@ -54,7 +55,7 @@ func parseTarget(r *http.Request) (target, *refusal) {
 	path, query, asked := strings.Cut(r.RequestURI, "?")
 	path, rooted := strings.CutPrefix(path, "/")
 	name, rest, ok := strings.Cut(path, "/v1/")
-	if !rooted || !ok || !routeName.MatchString(name) {
+	if !rooted || !ok || !routeName().MatchString(name) {
 		return target{}, unknown
 	}
 	to := target{route: name, query: url.Values{}}
@@ -78,7 +79,7 @@ func parseTarget(r *http.Request) (target, *refusal) {
 		return target{}, refuse(invalid, "the query of %s cannot be parsed", to.at.path)
 	}
 	for _, key := range to.at.query {
-		if v := values[key]; len(v) == 1 && queryValue.MatchString(v[0]) {
+		if v := values[key]; len(v) == 1 && queryValue().MatchString(v[0]) {
 			to.query.Set(key, v[0])
 			delete(values, key)
 		}

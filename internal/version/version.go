@@ -3,7 +3,13 @@
 package version
 
 // Version is set by the release build.
-var Version = "0.1.0-dev"
+var Version = unreleased
+
+const unreleased = "0.2.0-dev"
 
 // Codex is the Codex release whose app-server and exec-server wire we match.
 const Codex = "0.166.0"
+
+// OldestTUI is the oldest Codex TUI that attaches: the first whose --remote takes a
+// unix socket.
+const OldestTUI = "0.131.0"

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -36,7 +37,7 @@ type Entry struct {
 	Routes []string
 }
 
-var entryName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var entryName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
 
 // dialects are those that an entry speaks.
 var dialects = map[string][]gateway.Dialect{
@@ -51,7 +52,7 @@ func (e Entry) check() error {
 	kind, rest, _ := strings.Cut(e.Key, ":")
 	_, urlOK := setup.ParseBase(e.BaseURL)
 	switch {
-	case !entryName.MatchString(e.Name):
+	case !entryName().MatchString(e.Name):
 		return e.bad("name must be lower-case letters, digits and . _ - , at most 64")
 	case dialects[e.Dialect] == nil:
 		return e.bad("dialect must be one of anthropic, openai, openai-responses, openai-chat, not %q", e.Dialect)
@@ -82,7 +83,7 @@ func cliOf(route string) (cli, modelProvider string) {
 		case way.Route == "":
 		case way.Settings == "" && way.Route == route:
 			return row.Name, ""
-		case way.Settings != "" && strings.HasPrefix(route, way.Route) && entryName.MatchString(route[len(way.Route):]):
+		case way.Settings != "" && strings.HasPrefix(route, way.Route) && entryName().MatchString(route[len(way.Route):]):
 			return row.Name, route[len(way.Route):]
 		}
 	}

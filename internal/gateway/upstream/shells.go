@@ -22,7 +22,7 @@ const (
 	maxVariables = 32   // of one
 )
 
-var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var variableForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) })
 
 // Keep takes the keys of the shell from which a thread was written to last. An empty set
 // changes nothing: a shell without keys is no wish to use none.
@@ -35,7 +35,7 @@ func (s *Shells) Keep(id thole.ThreadID, env map[string]string) error {
 	}
 	kept := make(map[string]string, len(env))
 	for name, value := range env {
-		if !variableForm.MatchString(name) || len(value) > setup.MaxKey {
+		if !variableForm().MatchString(name) || len(value) > setup.MaxKey {
 			return thole.Errorf(thole.CodeInvalid, "invalid variable of a shell") // the name may be a part of a value
 		}
 		kept[name] = value
