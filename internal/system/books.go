@@ -10,6 +10,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/config"
+	people "github.com/tholehq/thole/internal/identity"
 	"github.com/tholehq/thole/internal/metrics"
 	"github.com/tholehq/thole/internal/platform/spend"
 	"github.com/tholehq/thole/internal/price"
@@ -54,8 +55,9 @@ func (b *books) reconcile(ctx context.Context) error {
 	return err
 }
 
-func (b *books) service(threads *thread.Machine) *spend.Service {
-	return spend.New(spend.Config{Budgets: b.db.Budgets(), Usage: b.db.Index().Usage, Prices: b.prices.Table, Thread: threads.Get, Now: time.Now, NewID: thole.NewID[string]})
+func (b *books) service(threads *thread.Machine, accounts *people.Machine) *spend.Service {
+	return spend.New(spend.Config{
+		Can: accounts.Can, Budgets: b.db.Budgets(), Usage: b.db.Index().Usage, Prices: b.prices.Table, Thread: threads.Get, Now: time.Now, NewID: thole.NewID[string]})
 }
 
 // budgetMeter counts what the ledger reports.

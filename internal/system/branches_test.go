@@ -26,6 +26,7 @@ import (
 	"github.com/tholehq/thole/internal/source/branch"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
@@ -56,7 +57,7 @@ func newBranchRig(t *testing.T, bwrap string, more ...func(*config.Config)) *bra
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
 	r := &branchRig{t: t}
-	if r.db, err = store.Open(ctx, sqldb.Config{Path: filepath.Join(home, "db")}); err != nil {
+	if r.db, err = storetest.OpenAt(ctx, sqldb.Config{Path: filepath.Join(home, "db")}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.db.Close() })
@@ -85,7 +86,7 @@ func newBranchRig(t *testing.T, bwrap string, more ...func(*config.Config)) *bra
 		Info:   func(ctx context.Context, _ string) provider.Info { return testprovider.New().Probe(ctx) },
 		Limits: queue.Limits{Total: 4}, StartsPerSec: 100, SweepEvery: time.Hour, IdleStop: time.Nanosecond, RemoveAfter: time.Nanosecond, Log: log,
 	})
-	r.changed = newChanges(&cfg, states, r.machine, r.db, r.driver, ws, r.kept, log)
+	r.changed = newChanges(&cfg, states, r.machine, r.db, r.driver, ws, r.kept, nil, log)
 	r.machine.Attach(r.d)
 	if err := r.machine.Start(ctx); err != nil {
 		t.Fatal(err)

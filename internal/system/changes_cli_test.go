@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/changes"
+	"github.com/tholehq/thole/internal/daemon/threads"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/platform/httpapi"
 	"github.com/tholehq/thole/internal/source"
@@ -22,20 +24,22 @@ import (
 	"github.com/tholehq/thole/internal/testkit/lab"
 )
 
-// serve answers on the home's socket, as far as changes go.
+// serve answers on the home's socket, as far as changes and names of threads go.
 func (r *branchRig) serve(home string) {
 	r.t.Helper()
 	owner, err := daemon.Own(r.t.Context(), home, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	methods := r.changed.Methods()
+	maps.Copy(methods, threads.Service{Threads: r.machine}.Methods())
 	others := http.NewServeMux()
 	others.HandleFunc("GET "+changes.PatchPath("{thread}"), r.changed.ServePatch)
 	ctx, stop := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = daemon.Serve(ctx, daemon.Config{Owner: owner, Role: "daemon", Methods: r.changed.Methods(), Attach: func(context.Context, jsonrpc.Stream) {}, OtherPaths: others, Ready: func() { close(ready) }})
+		_, _ = daemon.Serve(ctx, daemon.Config{Owner: owner, Role: "daemon", Methods: methods, Attach: func(context.Context, jsonrpc.Stream) {}, OtherPaths: others, Ready: func() { close(ready) }})
 	}()
 	<-ready
 	r.t.Cleanup(func() { stop(); <-done; _ = owner.Release() })
@@ -82,6 +86,9 @@ func TestChangesOnTheCommandLine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(repo, "a.txt"), []byte("one\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(repo, "same.txt"), []byte("same\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	userGit(t, repo, "add", "-A")
 	userGit(t, repo, "commit", "-q", "-m", "first")
 	userGit(t, repo, "remote", "add", "origin", remote)
@@ -116,10 +123,21 @@ func TestChangesOnTheCommandLine(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.must("--json", "thread", "diff", id)), &shown); err != nil || len(shown.Files) != 3 || !strings.Contains(shown.Files[0].Patch, "+two") || len(shown.Turns) != 1 {
 		t.Errorf("--json: %+v, %v", shown, err)
 	}
-	for _, args := range [][]string{{"thread", "diff", "nonsense"}, {"thread", "undo", id, "x"}, {"thread", "pull", id, "--as", "a..b"}, {"thread", "push", id, "--remote", "ext::sh -c x"}} {
+	for _, args := range [][]string{{"thread", "undo", id, "x"}, {"thread", "pull", id, "--as", "a..b"}, {"thread", "push", id, "--remote", "ext::sh -c x"}} {
 		if _, errs, code := c.run(args...); code != 2 || !strings.Contains(errs, "try:") {
 			t.Errorf("%v: exit %d: %s", args, code, errs)
 		}
+	}
+	if _, errs, code := c.run("thread", "diff", "nonsense"); code != 3 || !strings.Contains(errs, "try:") {
+		t.Errorf("a thread that does not exist: exit %d: %s", code, errs)
+	}
+	for _, args := range [][]string{{"nosuch"}, {"nosuch", "--stat"}, {"a.txt/below"}, {"nosuch", "--turn", "1"}} {
+		if out, errs, code := c.run(append([]string{"thread", "diff", id}, args...)...); code != 3 || out != "" || !strings.Contains(errs, "no file or directory") {
+			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
+		}
+	}
+	if out, errs, code := c.run("thread", "diff", id, "same.txt"); code != 0 || out != "" || !strings.Contains(errs, "nothing changed in same.txt") {
+		t.Errorf("a file that did not change: exit %d: %s%s", code, out, errs)
 	}
 	if _, errs, code := c.run("thread", "diff", id, "--turn", "7"); code != 3 || !strings.Contains(errs, "no turn 7") {
 		t.Errorf("exit %d: %s", code, errs)
@@ -131,7 +149,7 @@ func TestChangesOnTheCommandLine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(repo, "a.txt"), []byte("one\nmine\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := c.run("thread", "apply", id); code != 4 || !strings.Contains(errs, "a.txt: CONFLICT") || !strings.Contains(errs, "nothing was written") {
+	if out, errs, code := c.run("thread", "apply", id); code != 4 || !strings.Contains(errs, "a.txt: both changed it") || !strings.Contains(errs, "nothing was written") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	userGit(t, repo, "checkout", "-q", "a.txt")
@@ -155,9 +173,9 @@ func TestChangesOnTheCommandLine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.home, "user", ".gitconfig"), []byte(helper), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ssh, login := gitremote.SSH(t)
-	c.env = []string{"GIT_SSH_COMMAND=" + login, "NO_PROXY=127.0.0.1", "GIT_DIR=/nonexistent"}
-	for as, to := range map[string]string{"": "", "over/http": gitremote.HTTP(t, base) + "/remote.git", "over/ssh": ssh + remote, "over/file": "file://" + remote} {
+	sshd := gitremote.SSH(t)
+	c.env = []string{"GIT_SSH_COMMAND=" + sshd.Command(), "NO_PROXY=127.0.0.1", "GIT_DIR=/nonexistent"}
+	for as, to := range map[string]string{"": "", "over/http": gitremote.HTTP(t, base) + "/remote.git", "over/ssh": sshd.URL + remote, "over/file": "file://" + remote} {
 		args := []string{"--json", "thread", "push", id}
 		if to != "" {
 			args = append(args, "--remote", to, "--as", as)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	thole "github.com/tholehq/thole"
@@ -15,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/channel/message"
 	"github.com/tholehq/thole/internal/channel/ownthread"
 	"github.com/tholehq/thole/internal/channel/turnstart"
+	"github.com/tholehq/thole/internal/channel/turnsteer"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/delivery"
@@ -38,11 +40,12 @@ type channels struct {
 const sweepSessions = 5 * time.Second
 
 func newChannels(cfg *config.Config, db *store.DB, d *deliveries, threads *thread.Machine, log *slog.Logger) *channels {
-	c := &channels{own: &ownthread.Channel{Threads: threads, Home: cfg.Home}, work: d.work, log: log}
+	c := &channels{own: &ownthread.Channel{Threads: threads, Home: cfg.Home, Gate: gate(cfg.Delivery.Steer), Egress: cfg.Egress.Policy}, work: d.work, log: log}
 	c.keeper = keeper.New(keeper.Config{
 		Store: db.Attachments(), Dir: filepath.Join(cfg.Home, "sessions"), Work: d.work, NewThread: turnstart.NewThread, Drifted: d.drifted, Log: log,
 	})
 	c.codex = turnstart.New(c.keeper, log)
+	c.codex.Gate = gate(cfg.Delivery.Steer)
 	return c
 }
 
@@ -85,9 +88,41 @@ func (c *channels) start(ctx context.Context) error {
 				c.log.Error("sweep of sessions failed", "err", err)
 			}
 			c.putBack(ctx)
+			c.follow(ctx)
 		}
 	}()
 	return nil
+}
+
+// gate opens steering for the classes of the configuration.
+func gate(classes []string) turnsteer.Gate {
+	var risks []turnsteer.Risk
+	for _, c := range classes {
+		risks = append(risks, turnsteer.Risk(c))
+	}
+	return turnsteer.OpenFor(risks...)
+}
+
+// follow sees the turns of sessions from their start on, where results may go into them.
+func (c *channels) follow(ctx context.Context) {
+	if !c.codex.Gate.Open() {
+		return
+	}
+	open, err := c.keeper.List(ctx, false)
+	ctx, cancel := context.WithTimeout(ctx, sweepSessions/2) // a silent server is looked for again
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, a := range open {
+		wg.Go(func() {
+			if e := c.codex.Follow(ctx, a); e != nil && ctx.Err() == nil {
+				c.log.Debug("a session cannot be followed yet", "thread", a.Thread, "err", e)
+			}
+		})
+	}
+	wg.Wait()
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("sessions cannot be listed", "err", err)
+	}
 }
 
 // putBack returns settings that a delivery left pinned.

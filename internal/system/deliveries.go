@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/artifact"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/channel"
 	"github.com/tholehq/thole/internal/channel/message"
 	"github.com/tholehq/thole/internal/config"
@@ -22,6 +24,7 @@ import (
 	"github.com/tholehq/thole/internal/delivery/driver"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor"
+	"github.com/tholehq/thole/internal/roster"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/thread"
@@ -37,6 +40,7 @@ type deliveries struct {
 	runs    *supervise.Runs
 	inside  *threadjob.Runner // commands in the boxes of threads
 	compose *message.Writer
+	keep    time.Duration // of ended jobs
 	db      *store.DB
 	scope   executor.Scope
 	log     *slog.Logger
@@ -44,30 +48,49 @@ type deliveries struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next commit
 	wake    func(*delivery.Candidate)
+
+	unheard func() // ends watch
 }
 
-func newDeliveries(cfg *config.Config, db *store.DB, m *meter, log *slog.Logger) (_ *deliveries, err error) {
-	d := &deliveries{db: db, scope: executor.Scope(cfg.Executor.Scope), meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
+func newDeliveries(cfg *config.Config, db *store.DB, access delivery.Access, m *meter, log *slog.Logger) (_ *deliveries, err error) {
+	d := &deliveries{db: db, keep: cfg.Delivery.Keep, scope: executor.Scope(cfg.Executor.Scope), meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
 	if d.keeper, err = artifact.New(artifact.Config{Dir: filepath.Join(cfg.Home, "artifacts"), Store: db.Artifacts()}); err != nil {
 		return nil, err
 	}
 	if d.compose, err = messages(cfg.Delivery.Template, cfg.Delivery.MessageBytes); err != nil {
 		return nil, err
 	}
-	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: limits(cfg.Delivery), Wake: d.notify, Held: m.held})
+	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: limits(cfg.Delivery), Access: access, Wake: d.notify, Held: m.held})
 	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, d.keeper, sqldb.OutcomeUnknown)
 	return d, err
 }
 
 // newDriver makes what delivers by these channels, and is woken by every commit.
-func (d *deliveries) newDriver(by map[thole.Target]channel.Channel) *driver.Driver {
+// Of a store with several servers each has the attempts that it began, or whose server gave
+// them up.
+func (d *deliveries) newDriver(by map[thole.Target]channel.Channel, member *roster.Member) *driver.Driver {
+	holder := "pid-" + strconv.Itoa(os.Getpid())
+	if member != nil {
+		holder = member.Self.ID + " " + member.Self.Run
+	}
 	out := driver.New(driver.Config{
-		Machine: d.machine, Channels: by, Compose: d.compose.Compose, Holder: "pid-" + strconv.Itoa(os.Getpid()), Sole: true, Meter: d.meter, Log: d.log,
+		Machine: d.machine, Channels: by, Compose: d.compose.Compose, Holder: holder, Sole: member == nil, Meter: d.meter, Log: d.log,
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wake = out.Wake
 	return out
+}
+
+// watch hears of changes by other servers.
+func (d *deliveries) watch(context.Context) error {
+	d.unheard = d.db.Delivery().Watch(func() { d.notify(nil) })
+	return nil
+}
+
+func (d *deliveries) unwatch(context.Context) error {
+	d.unheard()
+	return nil
 }
 
 // notify wakes the driver and everyone who waits for a change.
@@ -86,8 +109,8 @@ func (d *deliveries) nextChange() <-chan struct{} {
 	return d.changed
 }
 
-func (d *deliveries) methods(by *driver.Driver, secrets *vault.Vault) map[string]daemon.Method {
-	api := &daemon.Delivery{
+func (d *deliveries) service(by *driver.Driver, secrets *vault.Vault, trail *audit.Log) *daemon.Delivery {
+	return &daemon.Delivery{
 		Machine: d.machine, Keeper: d.keeper, Changed: d.nextChange, Forecast: forecast(by), Known: by.Known, Inside: d.scope == executor.ScopeThread,
 		Cancelled: d.cancelled, Output: d.runs.Output, Unsure: sqldb.OutcomeUnknown, Now: time.Now,
 		Check: func(ctx context.Context) (wire.Checked, error) {
@@ -96,13 +119,19 @@ func (d *deliveries) methods(by *driver.Driver, secrets *vault.Vault) map[string
 				return wire.Checked{}, err
 			}
 			broken, notes, err := checkVault(ctx, secrets)
+			if err != nil {
+				return wire.Checked{}, err
+			}
+			report, err := trail.Verify(ctx)
+			for _, f := range report.Faults {
+				broken = append(broken, wire.Violation{Rule: "the audit chain is whole", Row: fmt.Sprintf("%d: %s", f.Seq, f.What)})
+			}
 			for _, v := range found {
 				broken = append(broken, wire.Violation{Rule: v.Rule, Row: v.Row})
 			}
 			return wire.Checked{Violations: broken, Notes: notes}, err
 		},
 	}
-	return api.Methods()
 }
 
 // cancelled ends the command of a job wherever it runs.
@@ -112,31 +141,46 @@ func (d *deliveries) cancelled(id thole.JobID) {
 }
 
 // runInside makes what runs commands in the boxes of threads.
-func (d *deliveries) runInside(home string, threads *thread.Machine, dispatcher *dispatch.Dispatcher, driver executor.Driver, asked *executors.Service) (err error) {
+func (d *deliveries) runInside(home, engine string, threads *thread.Machine, dispatcher *dispatch.Dispatcher, rows executor.Rows, driver executor.Driver, asked *executors.Service) (err error) {
 	d.inside, err = threadjob.New(threadjob.Config{
-		Machine: d.machine, Keeper: d.keeper, Threads: threads, Rows: d.db.Executors(), Driver: driver, Ready: asked.Ready, Sync: dispatcher.Sync,
+		Machine: d.machine, Keeper: d.keeper, Threads: threads, Rows: rows, Driver: driver, Engine: engine, Ready: asked.Ready, Sync: dispatcher.Sync,
 		Changed: d.nextChange, Dir: filepath.Join(home, "inside"), Unsure: sqldb.OutcomeUnknown, Log: d.log,
 	})
 	return err
 }
 
-// forecast asks the channel what it would do now; without one, or where the policy
-// is not strictly safe, a human will be needed.
+// forecast is the driver's, in the words of the wire.
 func forecast(by *driver.Driver) func(context.Context, delivery.Address, thole.Target, thole.DeliveryPolicy) wire.Forecast {
 	return func(ctx context.Context, a delivery.Address, t thole.Target, p thole.DeliveryPolicy) wire.Forecast {
-		f := by.Forecast(ctx, a, t, p)
-		return wire.Forecast{Automatic: f.Automatic, Reasons: f.Reasons}
+		return forecastView(by.Forecast(ctx, a, t, p, nil))
 	}
+}
+
+func forecastView(f driver.Forecast) wire.Forecast {
+	out := wire.Forecast{Automatic: f.Automatic}
+	for _, r := range f.Reasons {
+		out.Reasons, out.Codes = append(out.Reasons, r.Text), append(out.Codes, string(r.Reason))
+	}
+	return out
 }
 
 func (d *deliveries) sweep(ctx context.Context) error {
 	if _, err := d.machine.Sweep(ctx); err != nil {
 		return err
 	}
-	if _, err := d.keeper.Sweep(ctx); err != nil {
+	if err := d.collect(ctx); err != nil {
 		return err
 	}
 	return d.runs.Sweep(ctx)
+}
+
+// collect removes what retention lets go: result files first, then the jobs without one.
+func (d *deliveries) collect(ctx context.Context) error {
+	if _, err := d.keeper.Sweep(ctx); err != nil {
+		return err
+	}
+	_, err := d.machine.Forget(ctx, d.keep)
+	return err
 }
 
 // sweepAlways repeats what the driver's own passes do not cover.
@@ -151,7 +195,7 @@ func (d *deliveries) sweepAlways(ctx context.Context) {
 		}
 		err := d.runs.Sweep(ctx)
 		if err == nil && n%40 == 0 {
-			_, err = d.keeper.Sweep(ctx)
+			err = d.collect(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			d.log.Error("sweep failed", "err", err)

@@ -51,12 +51,31 @@ type ExecutordConfig struct {
 	Groups []string
 	// Orphan is executor.orphan_timeout; 0 is its default.
 	Orphan time.Duration
+	// Leased: the server of the home is not alone on its store, and only its lease counts.
+	Leased bool
 	Logger *slog.Logger
 }
 
 // parkTime bounds how long an executord that ends waits for its agents to take leave
 // of a question.
 const parkTime = 30 * time.Second
+
+// leaseGrace is how much longer than its lease an executord may need to end, with its agents:
+// it looks every few seconds, and takes leave of questions for leasedParkTime.
+const (
+	leaseGrace     = 20 * time.Second
+	leasedParkTime = 5 * time.Second
+)
+
+// leasedVariable says to executord that only the lease counts.
+const leasedVariable = "THOLE_EXECUTOR_LEASED"
+
+// Leased reports whether a server's executord lives by its lease.
+func Leased(getenv func(string) string) bool { return getenv(leasedVariable) != "" }
+
+func leaseFile(gatewaySocket string) string {
+	return filepath.Join(filepath.Dir(gatewaySocket), watchdog.LeaseName)
+}
 
 // ServeExecutord runs executord until ctx ends, then stops its turns and CLIs.
 func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
@@ -95,7 +114,7 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	server, err := executord.New(executord.Config{
 		Dirs: cfg.Dirs, Token: strings.TrimSpace(string(token)), Providers: Providers(cfg.Providers),
-		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Box: cfg.Box, Tools: cfg.Tools, Proxy: proxy, Network: meter, Gateway: cfg.Gateway,
+		Version: version.Version, Logger: cfg.Logger, Note: cfg.Note, Workspace: side.Handler(files), Exec: commands, Commands: func() int { return processes.Running() }, Box: cfg.Box, Tools: cfg.Tools, Proxy: proxy, Network: meter, Gateway: cfg.Gateway,
 		Rest: debug.FreeOSMemory, // there is one for each thread, and most of them wait
 	})
 	if err != nil {
@@ -118,10 +137,13 @@ func ServeExecutord(ctx context.Context, cfg ExecutordConfig) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	seen := watchdog.New(cmp.Or(cfg.While, cfg.TokenFile), cfg.Orphan)
+	seen, park := watchdog.New(cmp.Or(cfg.While, cfg.TokenFile), cfg.Orphan), parkTime
+	if cfg.Leased {
+		seen, park = seen.Leased(leaseFile(cfg.Gateway)), leasedParkTime
+	}
 	go seen.Run(ctx, server.Attended, func() {
 		cfg.Logger.Info("no owner came; executord ends", "after", seen.After)
-		parking, done := context.WithTimeout(ctx, parkTime)
+		parking, done := context.WithTimeout(ctx, park)
 		server.Park(parking)
 		done()
 		cancel()

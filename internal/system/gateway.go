@@ -13,6 +13,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/appserver"
 	"github.com/tholehq/thole/internal/budget"
 	"github.com/tholehq/thole/internal/doctor"
 	"github.com/tholehq/thole/internal/executord/wire"
@@ -25,8 +26,8 @@ import (
 	"github.com/tholehq/thole/internal/vault"
 )
 
-// GatewaySocket is the socket of a home's model gateway. It is alone in its directory,
-// which executors of other users see: nobody else passes the home above it.
+// GatewaySocket is the socket of a home's model gateway. It and the lease of executors are
+// alone in their directory, which executors of other users see: nobody else passes the home above it.
 func GatewaySocket(home string) string { return filepath.Join(home, "gateway", "g.sock") }
 
 // gatewayDrain is how long answers that stream may go on when the owner stops. What is cut
@@ -189,6 +190,19 @@ func (p paid) connections(ctx context.Context, who thole.Owner, cli string, chec
 		out = append(out, upstream.Checked{Source: s})
 	}
 	return out, err
+}
+
+// account is what pays for an agent's models in the words of the contract. No secret is opened
+// for it.
+func (p paid) account(ctx context.Context, who thole.Owner, cli string) (string, error) {
+	all, err := p.connections(ctx, who, cli, false)
+	switch {
+	case thole.CodeOf(err) == thole.CodeNotFound, err == nil && len(all) == 0:
+		return "", nil // nothing does
+	case err == nil && all[0].Upstream == appserver.AccountChatGPT:
+		return appserver.AccountChatGPT, nil
+	}
+	return appserver.AccountKey, err
 }
 
 // granted leads a CLI to its routes. One whose login a person had handed in gets that

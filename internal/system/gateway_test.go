@@ -27,6 +27,7 @@ import (
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/thread"
 )
 
@@ -56,7 +57,7 @@ func newGuarded(t *testing.T) *guarded {
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
 	g := &guarded{T: t, home: home, sim: modelsim.Start(t)}
-	if g.db, err = store.Open(t.Context(), sqldb.Config{Path: filepath.Join(home, "thole.db")}); err != nil {
+	if g.db, err = storetest.OpenAt(t.Context(), sqldb.Config{Path: filepath.Join(home, "thole.db")}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.db.Close() })

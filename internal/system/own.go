@@ -21,7 +21,7 @@ func own(ctx context.Context, o Options) (*daemon.Owner, error) {
 	}
 	old := daemonclient.Client{Home: o.Config.Home, NoStart: true}
 	ask := wire.StopParams{Handover: true}
-	if o.Role == "up" {
+	if o.Role != "daemon" {
 		ask.Unless = o.Role
 	}
 	if err := old.Call(ctx, wire.DaemonStop, ask, nil); err != nil && !errors.Is(err, daemonclient.ErrNobody) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/daemon/changes"
 	"github.com/tholehq/thole/internal/depot"
@@ -66,9 +67,9 @@ func newShelf(cfg *config.Config, runner *git.Runner, tokens forgeToken, log *sl
 }
 
 // newChanges answers about them.
-func newChanges(cfg *config.Config, states *shelf.Shelf, threads thread.Service, db *store.DB, driver executor.Driver, files *depot.Depot, tokens forgeToken, log *slog.Logger) *changes.Service {
+func newChanges(cfg *config.Config, states *shelf.Shelf, threads thread.Service, db *store.DB, driver executor.Driver, files *depot.Depot, tokens forgeToken, trail *audit.Log, log *slog.Logger) *changes.Service {
 	return changes.New(changes.Config{
-		Threads: threads, Rows: db.Executors(), Driver: driver, Shelf: states, Temp: storedFiles(cfg.Home), Log: log, Forges: newForges(cfg), Token: tokens,
+		Threads: threads, Rows: db.Executors(), Driver: driver, Shelf: states, Temp: storedFiles(cfg.Home), Log: log, Forges: newForges(cfg), Token: tokens, Audit: trail,
 		Stored: func(ctx context.Context, id thole.ThreadID, dir string) error {
 			_, _, err := files.ExportDir(ctx, id, dir, true)
 			return err

@@ -55,7 +55,7 @@ func askPolicy(wait time.Duration, policy string) thread.AskPolicy {
 }
 
 // localDriver makes executors in the home.
-func localDriver(cfg *config.Config, self string, agents *registry.Registry, box func(context.Context) (string, error), shell func() toolchain.Plan, sample bool, log *slog.Logger) (*local.Driver, error) {
+func localDriver(cfg *config.Config, self string, leased bool, agents *registry.Registry, box func(context.Context) (string, error), shell func() toolchain.Plan, sample bool, log *slog.Logger) (*local.Driver, error) {
 	if note := doctor.Unwalled(cfg.Executor); note != "" {
 		log.Warn(note)
 	}
@@ -73,6 +73,9 @@ func localDriver(cfg *config.Config, self string, agents *registry.Registry, box
 		Tools: func() local.Tools {
 			env := located(agents)
 			env[config.Variable("executor.orphan_timeout")] = cfg.Executor.OrphanTimeout.String()
+			if leased {
+				env[leasedVariable] = "1"
+			}
 			if sample {
 				env[sampleVariable] = "1"
 			}

@@ -13,7 +13,7 @@ import (
 func TestAskPoliciesOfTheConfiguration(t *testing.T) {
 	a := config.Default().Asks
 	a.InputPolicy, a.DefaultReply = "default", "go on"
-	a.ApprovalPolicy, a.FileChange, a.Permissions, a.Auth = "cancel", "8h deny", "wait", "1m fail"
+	a.ApprovalPolicy, a.FileChange, a.Permissions = "cancel", "8h deny", "wait"
 	got := policies(a)
 	if err := got.Validate(); err != nil {
 		t.Fatal(err)
@@ -24,8 +24,7 @@ func TestAskPoliciesOfTheConfiguration(t *testing.T) {
 		event.AskPlan:        {Wait: 24 * time.Hour, OnTimeout: thread.TimeoutCancel},
 		event.AskFileChange:  {Wait: 8 * time.Hour, OnTimeout: thread.TimeoutDefault},
 		event.AskPermissions: {},
-		event.AskAuth:        {Wait: time.Minute, OnTimeout: thread.TimeoutFail},
-		event.AskTool:        {Wait: 15 * time.Minute, OnTimeout: thread.TimeoutFail},
+		event.AskTool:        {Wait: 5 * time.Minute, OnTimeout: thread.TimeoutDefault},
 	} {
 		p := got.For(kind)
 		if p.Default != nil && p.Default.Decision != event.DecisionDeny && kind != event.AskInput {

@@ -17,13 +17,13 @@ import (
 
 // newVault makes the home's vault. Logins are judged by what is known of the CLIs. A key
 // that agents could read is refused.
-func newVault(cfg *config.Config, db *store.DB) (*vault.Vault, error) {
+func newVault(cfg *config.Config, db *store.DB, can vault.Can) (*vault.Vault, error) {
 	if key := cfg.VaultKey(); local.Shown(key, cfg.Executor.Paths) {
 		return nil, thole.Errorf(thole.CodeInvalid, "the vault's key %s is where agents read files", key).
 			WithHint("put it outside of /usr, /opt and executor.paths, and name the place in vault.key_file")
 	}
 	return vault.New(vault.Config{
-		Store: db.Vault(), Keys: keyfile.File{Path: cfg.VaultKey()},
+		Store: db.Vault(), Keys: keyfile.File{Path: cfg.VaultKey()}, Can: can,
 		Check: func(kind vault.Kind, name string, value []byte) error {
 			if kind == vault.ProviderAuth {
 				return provider.CheckLogin(name, value)

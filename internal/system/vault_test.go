@@ -41,7 +41,7 @@ func TestTheKeyIsNotWhereAgentsRead(t *testing.T) {
 	} {
 		cfg := config.Default()
 		cfg.Home, cfg.Executor.Paths, cfg.Vault.KeyFile = t.TempDir(), []string{tools}, path
-		_, err := newVault(&cfg, new(store.DB))
+		_, err := newVault(&cfg, new(store.DB), nil)
 		if (err == nil) != ok || err != nil && (thole.CodeOf(err) != thole.CodeInvalid || !strings.Contains(thole.HintOf(err), "vault.key_file")) {
 			t.Errorf("%s: %v", path, err)
 		}

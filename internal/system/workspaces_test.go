@@ -19,7 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/provider/testprovider"
 	"github.com/tholehq/thole/internal/queue"
 	"github.com/tholehq/thole/internal/sqldb"
-	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/store/storetest"
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
 	"github.com/tholehq/thole/internal/thread"
@@ -46,7 +46,7 @@ func goesOn(t *testing.T, binary, bwrap string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
-	db, err := store.Open(ctx, sqldb.Config{Path: filepath.Join(home, "db")})
+	db, err := storetest.OpenAt(ctx, sqldb.Config{Path: filepath.Join(home, "db")})
 	if err != nil {
 		t.Fatal(err)
 	}
