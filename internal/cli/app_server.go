@@ -60,12 +60,16 @@ func newAppServer(env *Env) *cobra.Command {
 				if err := a.Permit(addr); err != nil {
 					return err
 				}
+				b.ended = func(why string) { putln(env.Err, "thole: the connection was ended: "+why) }
 				return b.carry(cmd.Context(), env.stdio())
 			case transport.Off:
 				return nil
 			case transport.WS:
 				b.remote = !a.Required() || !addr.TCP.Addr().Unmap().IsLoopback()
 			case transport.Unix:
+				if addr.Path == "" && b.server != nil {
+					return onlyOnServer("the home's own socket", "name a path: --listen unix://PATH")
+				}
 				if addr.Path == "" {
 					putln(env.Out, "unix://"+daemon.Socket(b.home))
 					<-cmd.Context().Done()
@@ -93,14 +97,21 @@ func newAppServer(env *Env) *cobra.Command {
 // bridge carries messages between clients and the owner of a home. It looks into
 // none of them: the owner is the only server.
 type bridge struct {
-	home string
+	home   string
+	server *remoteServer // in place of the home's owner; nil: none
 	// remote says that clients may be on other machines: then the owner lets them name no
 	// directory of this one.
 	remote bool
+	// ended is called with the owner's reason, where a client's transport has no place
+	// for it; nil elsewhere.
+	ended func(why string)
 }
 
 // bridge makes sure that the home has an owner.
 func (e *Env) bridge(ctx context.Context) (*bridge, error) {
+	if s, err := e.server(); err != nil || s != nil {
+		return &bridge{server: s}, err
+	}
 	home, err := e.home()
 	if err != nil {
 		return nil, err
@@ -115,6 +126,9 @@ func (b *bridge) wake(ctx context.Context) error {
 
 // dial connects to the owner, starting it again if it went away meanwhile.
 func (b *bridge) dial(ctx context.Context) (jsonrpc.Stream, error) {
+	if b.server != nil {
+		return ws.Dial(ctx, b.server.contract(), ws.DialOptions{Token: b.server.Token})
+	}
 	addr, o := "unix://"+daemon.Socket(b.home), ws.DialOptions{}
 	if b.remote {
 		o.Path = daemon.ListenerPath
@@ -144,7 +158,13 @@ func (b *bridge) carry(ctx context.Context, client jsonrpc.Stream) error {
 	fromOwner := make(chan error, 1)
 	go func() {
 		err := pipe(owner, client)
-		_ = client.Close("the owner of the home ended the connection")
+		why := "the owner of the home ended the connection"
+		if bye, ok := errors.AsType[*ws.Goodbye](err); ok {
+			if why = bye.Reason; b.ended != nil {
+				b.ended(why)
+			}
+		}
+		_ = client.Close(why)
 		fromOwner <- err
 	}()
 	fromClient := make(chan error, 1)

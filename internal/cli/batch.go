@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -13,7 +12,7 @@ import (
 )
 
 func newBatch(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "batch", Short: "List, inspect, close and release batches of results"}
+	cmd := &cobra.Command{Use: "batch", Short: "List, inspect, deliver and close batches of results"}
 	cmd.AddCommand(newBatchInspect(env), newBatchInspectHead(env), newBatchCloseHead(env), newBatchDeliver(env), newBatchList(env))
 	return cmd
 }
@@ -21,22 +20,46 @@ func newBatch(env *Env) *cobra.Command {
 func newBatchInspect(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "inspect", Short: "Show a batch's jobs, attempts and audit trail", Args: cobra.NoArgs,
+		Use: "inspect [BATCH]", Short: "Show a batch's jobs, attempts and audit trail; without one, of all that are held for a human", Args: named(&p.BatchID, "batch-id"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.BatchID == "" {
-				return thole.Errorf(thole.CodeInvalid, "no batch").WithHint("pass --batch-id; thole batch list shows them")
+				return env.showHeld(cmd)
 			}
 			return env.showBatch(cmd, wire.BatchInspect, p)
 		},
 	}
-	cmd.Flags().StringVar(&p.BatchID, "batch-id", "", "batch")
+	cmd.Flags().StringVar(&p.BatchID, "batch-id", "", "same as BATCH")
 	return cmd
+}
+
+// showHeld shows every batch that waits for a human, and what to type.
+func (e *Env) showHeld(cmd *cobra.Command) error {
+	var held []wire.Batch
+	if err := e.ask(cmd.Context(), wire.BatchList, wire.BatchListParams{Held: true, Limit: 50}, &held); err != nil {
+		return err
+	}
+	for i, b := range held {
+		if err := e.ask(cmd.Context(), wire.BatchInspect, wire.BatchParams{BatchID: b.BatchID}, &held[i]); err != nil {
+			return err
+		}
+	}
+	return e.print(held, func(w io.Writer) {
+		if len(held) == 0 {
+			putln(w, "no batch waits for a human; thole batch list shows all")
+		}
+		for i, b := range held {
+			if i > 0 {
+				putln(w)
+			}
+			printBatch(w, b)
+		}
+	})
 }
 
 func newBatchInspectHead(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "inspect-head", Short: "Show the first batch of a thread", Args: cobra.NoArgs,
+		Use: "inspect-head THREAD", Short: "Show the first batch of a thread", Args: named(&p.SourceThreadID, "source-thread-id"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.showBatch(cmd, wire.BatchHead, p) },
 	}
 	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)
@@ -46,7 +69,7 @@ func newBatchInspectHead(env *Env) *cobra.Command {
 func newBatchCloseHead(env *Env) *cobra.Command {
 	var p wire.BatchParams
 	cmd := &cobra.Command{
-		Use: "close-head", Short: "Close the first batch of a thread, so that the next one can go", Args: cobra.NoArgs,
+		Use: "close-head THREAD", Short: "Close the first batch of a thread without sending it, so that the next one can go", Args: named(&p.SourceThreadID, "source-thread-id"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if p.Reason == "" {
 				return thole.Errorf(thole.CodeInvalid, "no reason").WithHint("pass --reason operator_closed_unconfirmed or operator_confirmed_delivery")
@@ -56,7 +79,7 @@ func newBatchCloseHead(env *Env) *cobra.Command {
 	}
 	threadFlags(cmd, &p.SourceThreadID, &p.Endpoint)
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "operator_closed_unconfirmed, operator_confirmed_delivery or cancelled")
-	cmd.Flags().StringVar(&p.BatchID, "batch-id", "", "close only if this batch is first")
+	cmd.Flags().StringVar(&p.BatchID, "batch-id", "", "close only if this batch is first, or held because no channel reaches it")
 	return cmd
 }
 
@@ -78,7 +101,7 @@ func newBatchDeliver(env *Env) *cobra.Command {
 }
 
 func threadFlags(cmd *cobra.Command, thread, endpoint *string) {
-	cmd.Flags().StringVar(thread, "source-thread-id", "", "thread")
+	cmd.Flags().StringVar(thread, "source-thread-id", "", "same as THREAD")
 	cmd.Flags().StringVar(endpoint, "endpoint", "", "home the thread lives in, where its id is not enough")
 }
 
@@ -92,7 +115,7 @@ func newBatchList(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(out, func(w io.Writer) {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "BATCH\tTHREAD\tTARGET\tATTEMPTS\tREADY\tSTATUS\tSUMMARY\n")
 				for _, b := range out {
 					putf(t, "%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", b.BatchID, b.SourceThreadID, b.TargetKind, b.DeliveryAttemptCount, b.MaxDeliveryAttempts,
@@ -111,7 +134,7 @@ func newBatchList(env *Env) *cobra.Command {
 
 func (e *Env) showBatch(cmd *cobra.Command, method string, p wire.BatchParams) error {
 	if method != wire.BatchInspect && p.SourceThreadID == "" {
-		return thole.Errorf(thole.CodeInvalid, "no thread").WithHint("pass --source-thread-id")
+		return thole.Errorf(thole.CodeInvalid, "no thread").WithHint("name it: thole batch list shows the thread of each batch")
 	}
 	var b wire.Batch
 	if err := e.ask(cmd.Context(), method, p, &b); err != nil {
@@ -139,7 +162,7 @@ func batchStatus(b wire.Batch) string {
 
 func printBatch(w io.Writer, b wire.Batch) {
 	putf(w, "batch %s: %s\n", b.BatchID, batchStatus(b))
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := newTable(w)
 	putf(t, "  thread\t%s (%s)\n", b.SourceThreadID, b.TargetKind)
 	putf(t, "  attempts\t%d of %d accepted\n", b.DeliveryAttemptCount, b.MaxDeliveryAttempts)
 	putf(t, "  window ends\t%s\n", local(b.RedeliveryWindowEndsAt))
@@ -152,7 +175,7 @@ func printBatch(w io.Writer, b wire.Batch) {
 	}
 	if len(b.Ledger) > 0 {
 		putln(w, "ledger:")
-		t = tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+		t = newTable(w)
 		for _, a := range b.Ledger {
 			ledgerLine(t, a)
 		}

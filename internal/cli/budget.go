@@ -3,7 +3,6 @@ package cli
 import (
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,7 +79,7 @@ func newBudgetList(env *Env) *cobra.Command {
 					putln(w, "no budgets: nothing is limited")
 					return
 				}
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "ID\tSCOPE\tSUBJECT\tLIMIT\tPERIOD\tACTION\tUSED\tLEVEL\n")
 				for _, b := range all {
 					used, level := "-", "-"
@@ -112,7 +111,7 @@ func newBudgetShow(env *Env) *cobra.Command {
 				for _, s := range b.States {
 					putf(w, "%s %s: %s used, %s reserved, %s\n", b.Scope, s.Subject, limit.Figure(budget.Amount(s.Spent)), limit.Figure(budget.Amount(s.Reserved)), s.Level)
 					if s.Unpriced > 0 {
-						putf(w, "  %d charges have no price and count tokens only\n", s.Unpriced)
+						putf(w, "  %s without a price: only tokens are counted\n", count(s.Unpriced, "charge"))
 					}
 				}
 				for _, c := range b.Changes {

@@ -9,7 +9,7 @@ import (
 
 func newCheck(env *Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "check", Short: "Check the invariants of stored deliveries, and that every secret opens", Args: cobra.NoArgs,
+		Use: "check", Short: "Check the invariants of stored deliveries, that every secret opens and that the audit chain is whole", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var out wire.Checked
 			if err := env.ask(cmd.Context(), wire.Check, struct{}{}, &out); err != nil {
@@ -29,7 +29,7 @@ func newCheck(env *Env) *cobra.Command {
 				return err
 			}
 			if len(out.Violations) > 0 {
-				return ExitError(1)
+				return ExitError(exitFailed)
 			}
 			return nil
 		},

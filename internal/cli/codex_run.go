@@ -30,7 +30,7 @@ func newCodex(env *Env) *cobra.Command {
 // sessionFlags are what every way to open a session takes.
 func sessionFlags(cmd *cobra.Command, p *wire.SessionOpenParams) {
 	f := cmd.Flags()
-	f.StringVar(&p.Trust, "auto-delivery-policy", "strict-safe", "strict-safe: only results that need nothing, into a session that may do nothing; trusted-all: any")
+	f.StringVar(&p.Trust, "auto-delivery-policy", strictSafe, "strict-safe: only results that need nothing, into a session that may do nothing; trusted-all: any (codex run asks in a terminal)")
 	f.StringVar(&p.AllowApproval, "session-allows-approval", "auto", "whether delivered turns may ask you: auto, true or false")
 	f.StringVar(&p.AllowNetwork, "session-allows-network", "auto", "whether delivered turns may use the network: auto, true or false")
 	f.BoolVar(&p.PinPermissions, "pin-permissions", false, "tighten a session that allows more than its cap while a delivered turn runs, and put your settings back afterwards")
@@ -62,6 +62,9 @@ func newCodexRun(env *Env) *cobra.Command {
 				return thole.Errorf(thole.CodeInvalid, "working directory: %w", err)
 			}
 			p.Kind, p.ClientPID, p.Env = "owned", os.Getpid(), os.Environ()
+			if !cmd.Flags().Changed("auto-delivery-policy") {
+				p.Trust = env.askTrust()
+			}
 			var s wire.CodexSession
 			if err := env.ask(cmd.Context(), wire.SessionOpen, p, &s); err != nil {
 				return err

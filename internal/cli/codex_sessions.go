@@ -90,6 +90,13 @@ func printSession(w io.Writer, s wire.CodexSession) {
 	if s.Drift != "" {
 		line("drift", "%s", s.Drift)
 	}
+	if t := s.Active; t != nil {
+		steerable := "not steerable"
+		if t.Steerable {
+			steerable = "steerable"
+		}
+		line("running turn", "%s (%s, %s): %s; approval %s, network %s, write %s", dash(t.Turn), t.Kind, steerable, t.Risk, t.Approval, t.Network, t.Write)
+	}
 	if s.Problem != "" {
 		line("not now", "%s", s.Problem)
 	}

@@ -16,6 +16,9 @@ import (
 // handKeys gives the owner the keys that this shell has for a thread's agent. They stay in
 // its memory and are used for that thread alone.
 func (e *Env) handKeys(ctx context.Context, thread, providerName string) error {
+	if s, err := e.server(); err != nil || s != nil {
+		return err // a team server has its own, and gets nobody's
+	}
 	home, _ := os.UserHomeDir() // without one there are no settings that name variables either
 	env := setup.Variables(ctx, provider.Login{Home: home, Getenv: os.Getenv}, providerName)
 	if len(env) == 0 {

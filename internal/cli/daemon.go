@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/backoff"
-	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/daemonclient"
 	"github.com/tholehq/thole/internal/daemon/wire"
 	"github.com/tholehq/thole/internal/procid"
@@ -26,14 +25,18 @@ func newDaemonRun(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run", Short: "Run the daemon in the foreground until it is idle", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := env.config(nil)
+			var flags map[string]string
+			if cmd.Flags().Changed("idle-timeout") {
+				flags = map[string]string{"daemon.idle_exit": idle.String()}
+			}
+			cfg, err := env.config(flags)
 			if err != nil {
 				daemonclient.Report(err)
 				return err
 			}
 			log := env.logger(cfg)
 			reason, err := system.Run(cmd.Context(), system.Options{
-				Config: cfg, Role: "daemon", Idle: idle, Takeover: takeover, Log: log, Ready: daemonclient.Report,
+				Config: cfg, Role: "daemon", Idle: cfg.Daemon.IdleExit, Takeover: takeover, Log: log, Ready: daemonclient.Report,
 			})
 			if err != nil {
 				return err
@@ -42,7 +45,7 @@ func newDaemonRun(env *Env) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().DurationVar(&idle, "idle-timeout", daemon.DefaultIdle, "exit after this long without clients and work (0: never)")
+	cmd.Flags().DurationVar(&idle, "idle-timeout", 0, "exit after this long without clients and work instead of after daemon.idle_exit (0: never)")
 	cmd.Flags().BoolVar(&takeover, "takeover", false, "ask a running owner of the home to hand it over")
 	return cmd
 }

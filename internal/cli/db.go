@@ -2,27 +2,27 @@ package cli
 
 import (
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/doctor"
+	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
+	"github.com/tholehq/thole/internal/system"
 )
 
-// newDB looks after the SQLite store of a home. Its commands work on the file:
-// backup and check also while an owner runs, restore only without one.
+// newDB looks after the store of a home. Backup and restore are for SQLite and work on the
+// file: backup also while an owner runs, restore only without one.
 func newDB(env *Env) *cobra.Command {
-	cmd := &cobra.Command{Use: "db", Short: "Back up, restore and check the SQLite store of a home"}
-	cmd.AddCommand(newDBBackup(env), newDBRestore(env), newDBCheck(env))
+	cmd := &cobra.Command{Use: "db", Short: "Back up, restore, check and move the store of a home"}
+	cmd.AddCommand(newDBBackup(env), newDBRestore(env), newDBCheck(env), newDBMigrate(env), newDBMove(env))
 	return cmd
 }
 
 func (e *Env) storePath() (string, error) {
-	home, err := config.HomeDir(e.Home, os.Getenv)
+	home, err := e.home()
 	return filepath.Join(home, store.FileName), err
 }
 
@@ -32,6 +32,9 @@ func newDBBackup(env *Env) *cobra.Command {
 		Short: "Write a consistent copy of the store to a new file; thole may keep running",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := env.inHome(); err != nil {
+				return err
+			}
 			path, err := env.storePath()
 			if err != nil {
 				return err
@@ -51,6 +54,9 @@ func newDBRestore(env *Env) *cobra.Command {
 		Short: "Replace the store with a backup, keeping the old one next to it; thole must be stopped",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := env.inHome(); err != nil {
+				return err
+			}
 			path, err := env.storePath()
 			if err != nil {
 				return err
@@ -60,6 +66,10 @@ func newDBRestore(env *Env) *cobra.Command {
 				return err
 			}
 			out := map[string]string{"path": path, "kept": kept}
+			// The signed head is of the store that was there; it stays the proof of what it had.
+			if out["audit_head"], err = system.SetAuditHeadAside(filepath.Dir(path), time.Now()); err != nil {
+				return err
+			}
 			// On another machine the backup is there and the key of its secrets is not.
 			cfg, err := env.config(nil)
 			if err != nil {
@@ -84,7 +94,7 @@ func newDBRestore(env *Env) *cobra.Command {
 }
 
 func newDBCheck(env *Env) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Read the whole store, or a backup, and report damage",
 		Args:  cobra.MaximumNArgs(1),
@@ -96,7 +106,15 @@ func newDBCheck(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := store.Check(cmd.Context(), path)
+			var r *sqldb.Report
+			cfg, err := env.config(nil)
+			switch {
+			case len(args) == 0 && err != nil:
+			case len(args) == 0 && cfg.Store.Postgres():
+				r, err = checkPostgres(cmd, cfg)
+			default:
+				r, err = store.Check(cmd.Context(), path)
+			}
 			if err != nil {
 				return err
 			}
@@ -109,9 +127,11 @@ func newDBCheck(env *Env) *cobra.Command {
 				}
 			})
 			if err == nil && len(r.Problems) > 0 {
-				err = thole.Errorf(thole.CodeUnavailable, "%s has %d problems", path, len(r.Problems)).WithHint("thole db restore FILE")
+				err = thole.Errorf(thole.CodeUnavailable, "%s has %s", r.Path, count(len(r.Problems), "problem")).WithHint("thole db restore FILE")
 			}
 			return err
 		},
 	}
+	env.configFlag(cmd)
+	return cmd
 }

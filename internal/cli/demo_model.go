@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/config"
 	"github.com/tholehq/thole/internal/modelsim"
 )
 
@@ -28,6 +29,9 @@ func newDemoModel(env *Env) *cobra.Command {
 				if err != nil {
 					return (&thole.Error{Code: thole.CodeInvalid, Err: fmt.Errorf("read --script: %w", err)}).WithHint("see the format in the documentation of internal/modelsim")
 				}
+			}
+			if err := config.CheckAddress(listen); err != nil {
+				return thole.Errorf(thole.CodeInvalid, "--listen %w", err).WithHint("use --listen 127.0.0.1:0")
 			}
 			ln, err := net.Listen("tcp", listen)
 			if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 func newDoctor(env *Env) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "doctor", Args: cobra.NoArgs,
 		Short: "Check dependencies and explain how to fix what is missing",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,14 +35,21 @@ func newDoctor(env *Env) *cobra.Command {
 			if err := env.print(findings, func(w io.Writer) { printFindings(w, findings) }); err != nil {
 				return err
 			}
-			for _, f := range findings {
-				if f.Needed && !f.OK {
-					return thole.Errorf(thole.CodeUnavailable, "%s: %s", f.Part, f.Problem).WithHint("%s", f.Fix)
-				}
-			}
-			return nil
+			return neededMissing(findings)
 		},
 	}
+	env.configFlag(cmd)
+	return cmd
+}
+
+// neededMissing is the error of a machine on which turns do not run. Optional parts do not count.
+func neededMissing(findings []doctor.Finding) error {
+	for _, f := range findings {
+		if f.Needed && !f.OK {
+			return thole.Errorf(thole.CodeUnavailable, "%s: %s", f.Part, f.Problem).WithHint("%s", f.Fix)
+		}
+	}
+	return nil
 }
 
 // kept asks the daemon, if one runs, what the vault has for the user of this machine.
@@ -94,10 +101,18 @@ func (e *Env) sessionFindings(ctx context.Context) (out []doctor.Finding) {
 func printFindings(w io.Writer, findings []doctor.Finding) {
 	for _, f := range findings {
 		if f.OK {
-			putf(w, "ok       %-15s %s\n", f.Part, f.Found)
+			state := "ok      "
+			if f.Unknown {
+				state = "unknown "
+			}
+			putf(w, "%s %-15s %s\n", state, f.Part, f.Found)
 			continue
 		}
-		putf(w, "missing  %-15s %s\n", f.Part, f.Problem)
+		state := "optional"
+		if f.Needed {
+			state = "missing "
+		}
+		putf(w, "%s %-15s %s\n", state, f.Part, f.Problem)
 		if f.Disables != "" {
 			putf(w, "         %-15s disables %s\n", "", f.Disables)
 		}
@@ -113,16 +128,23 @@ func (e *Env) config(flags map[string]string) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.Config != "" {
+		return config.LoadFile(e.Config, home, os.Getenv, flags)
+	}
 	return config.Load(home, os.Getenv, flags)
 }
 
-// logger writes what log.level and log.format say; auto is text.
+// logger writes what log.level and log.format say; auto is for who sees it: a person at a
+// terminal, or else a program.
 func (e *Env) logger(cfg *config.Config) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(cfg.Log.Level)) // validated
 	o := &slog.HandlerOptions{Level: level}
 	if cfg.Log.Format == "json" {
 		return slog.New(slog.NewJSONHandler(e.Err, o))
+	}
+	if cfg.Log.Format == "auto" && ttyOf(e.rawErr) != nil {
+		return slog.New(newTerminalLog(e.Err, level))
 	}
 	return slog.New(slog.NewTextHandler(e.Err, o))
 }
@@ -150,6 +172,7 @@ func newConfig(env *Env) *cobra.Command {
 		},
 	}
 	show.Flags().BoolVar(&origin, "origin", false, "say where each value came from")
+	env.configFlag(show)
 	cmd.AddCommand(show)
 	return cmd
 }

@@ -27,16 +27,21 @@ func newExecServer(env *Env) *cobra.Command {
 		listen     string
 		concurrent int
 		auth       func() (*transport.Auth, error)
+		remote     executorFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "exec-server",
 		Short: "Run processes and serve files for clients of the exec-server protocol",
 		Long: "Serves the exec-server protocol, which Codex speaks through CODEX_EXEC_SERVER_URL and environments.toml.\n" +
-			"The first line on standard output is the bound address. Every client that connects runs programs as this user.",
+			"The first line on standard output is the bound address. Every client that connects runs programs as this user.\n" +
+			"With --remote it listens nowhere: it connects to a relay (thole relay serve), and clients reach it through that.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if concurrent < 1 {
 				return thole.Errorf(thole.CodeInvalid, "--concurrent-requests must be at least 1")
+			}
+			if err := remote.check(cmd); err != nil {
+				return err
 			}
 			addr, err := transport.ParseListen(listen)
 			if err != nil {
@@ -45,6 +50,17 @@ func newExecServer(env *Env) *cobra.Command {
 			a, err := auth()
 			if err != nil {
 				return err
+			}
+			if remote.base != "" {
+				if cmd.Flags().Changed("listen") || cmd.Flags().Changed("ws-auth") {
+					return thole.Errorf(thole.CodeInvalid, "--remote excludes --listen and --ws-auth: it listens nowhere, and the relay knows who may connect")
+				}
+				srv := execserver.New(execserver.Config{
+					Version: version.Codex, ConcurrentRequests: concurrent, Helper: selfHelper(), Own: ownFiles(env, cmd, transport.Address{}, remote.own()...),
+				})
+				defer srv.Close()
+				return remote.serve(cmd.Context(), env, "every client with a token of the relay runs programs as this user",
+					func(ctx context.Context, s jsonrpc.Stream) { _ = srv.Serve(ctx, s) })
 			}
 			srv := execserver.New(execserver.Config{
 				Version: version.Codex, ConcurrentRequests: concurrent, Helper: selfHelper(), Own: ownFiles(env, cmd, addr),
@@ -68,13 +84,16 @@ func newExecServer(env *Env) *cobra.Command {
 	auth = wsAuth(cmd)
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "ws://127.0.0.1:0", "ws://IP:PORT, unix://PATH or stdio")
+	remote.add(cmd)
 	f.IntVar(&concurrent, "concurrent-requests", 1, "file requests of one connection that run at once; 1 keeps arrival order")
+	cmd.AddCommand(newExecServerForward(env), newExecServerConnect(env))
 	return cmd
 }
 
 // ownFiles are what a sandboxed program could use to become an unsandboxed client
 // of this server, or of thole's.
-func ownFiles(env *Env, cmd *cobra.Command, addr transport.Address) (own []string) {
+func ownFiles(env *Env, cmd *cobra.Command, addr transport.Address, more ...string) (own []string) {
+	own = append(own, more...)
 	if home, err := env.home(); err == nil {
 		own = append(own, home)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/protocol/exec"
 )
@@ -92,3 +93,67 @@ func TestExecServerServes(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectListens: who reaches the listener of connect runs programs on the executor, so
+// it asks for a token, or for the word none, as exec-server does.
+func TestConnectListens(t *testing.T) {
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("capability\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	connect := func(args string) (out string, err error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var errs bytes.Buffer
+		root := newRoot(&Env{In: strings.NewReader(""), Out: writerFunc(func(p []byte) { out += string(p); cancel() }), Err: &errs})
+		root.SetArgs(append(strings.Fields("exec-server connect --remote http://127.0.0.1:1 --environment-id desk --credential-file "+token), strings.Fields(args)...))
+		return out, root.ExecuteContext(ctx)
+	}
+	for args, code := range map[string]thole.Code{
+		"--listen ws://127.0.0.1:0": thole.CodeForbidden,
+		"--listen ws://0.0.0.0:0 --ws-auth capability-token --ws-token-file " + token: thole.CodeForbidden,
+		"--listen stdio --ws-auth capability-token --ws-token-file " + token:          thole.CodeInvalid,
+		"--listen ws://127.0.0.1:0 --ws-auth capability-token":                        thole.CodeInvalid,
+		"--ws-auth none -- true":            thole.CodeInvalid,
+		"--listen ws://127.0.0.1:0 -- true": thole.CodeInvalid,
+	} {
+		if out, err := connect(args); thole.CodeOf(err) != code || out != "" {
+			t.Errorf("%s: %v, printed %q", args, err, out)
+		}
+	}
+	for _, args := range []string{"--ws-auth none", "--ws-auth capability-token --ws-token-file " + token} {
+		if out, err := connect("--listen ws://127.0.0.1:0 " + args); err != nil || !strings.HasPrefix(out, "ws://127.0.0.1:") {
+			t.Errorf("%s: %v, printed %q", args, err, out)
+		}
+	}
+}
+
+// TestRelayServeRefuses: tokens travel encrypted, or on this machine.
+func TestRelayServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for args, code := range map[string]thole.Code{
+		"--listen ws://0.0.0.0:0":                                          thole.CodeForbidden,
+		"--listen ws://0.0.0.0:0 --public-url http://127.0.0.1:80":         thole.CodeForbidden,
+		"--listen ws://0.0.0.0:0 --public-url http://relay.example.org":    thole.CodeForbidden,
+		"--listen ws://127.0.0.1:0 --public-url http://relay.example.org":  thole.CodeForbidden,
+		"--listen ws://127.0.0.1:0 --public-url ftp://relay.example.org":   thole.CodeInvalid,
+		"--listen ws://127.0.0.1:0 --public-url https:///":                 thole.CodeInvalid,
+		"--listen ws://0.0.0.0:0 --public-url https://relay.example.org":   "",
+		"--listen ws://127.0.0.1:0 --public-url http://localhost:80":       "",
+		"--listen ws://127.0.0.1:0 --public-url https://relay.example.org": "",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		out := ""
+		root := newRoot(&Env{In: strings.NewReader(""), Out: writerFunc(func(p []byte) { out += string(p); cancel() }), Err: io.Discard})
+		root.SetArgs(append([]string{"relay", "serve", "--tokens", filepath.Join(dir, "tokens")}, strings.Fields(args)...))
+		if err := root.ExecuteContext(ctx); thole.CodeOf(err) != code || (code == "") != strings.HasPrefix(out, "http://") {
+			t.Errorf("%s: %v, printed %q", args, err, out)
+		}
+	}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }

@@ -32,6 +32,7 @@ func newExecutor(env *Env) *cobra.Command {
 				}
 				cfg.Orphan = after
 			}
+			cfg.Leased = system.Leased(os.Getenv)
 			if v := os.Getenv(wire.ToolsVariable); v != "" {
 				if err := strictjson.Unmarshal([]byte(v), &cfg.Tools); err != nil {
 					return thole.Errorf(thole.CodeInvalid, "%s: %w", wire.ToolsVariable, err)

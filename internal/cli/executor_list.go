@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -19,7 +18,7 @@ func newExecutorList(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(out, func(w io.Writer) {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "EXECUTOR\tTHREAD\tSTATE\tLAST ACTIVE\tLAST SAVED\tFILES\n")
 				for _, x := range out {
 					putf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", x.ID, x.Thread, x.State, local(x.LastActive), local(x.LastSync), savedText(x))

@@ -3,7 +3,6 @@ package cli
 import (
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/tholehq/thole/internal/daemon/executors"
@@ -26,7 +25,7 @@ func newExecutorPaths(env *Env) *cobra.Command {
 }
 
 func printShell(w io.Writer, p toolchain.Plan) {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := newTable(w)
 	putf(t, "ON PATH\tIN THE BOX\n")
 	for _, e := range p.Entries {
 		switch {

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -132,10 +132,10 @@ func printSubmitted(w io.Writer, s wire.Submitted) {
 func newJobComplete(env *Env) *cobra.Command {
 	var p wire.FinishParams
 	cmd := &cobra.Command{
-		Use: "complete", Short: "Report that a job succeeded", Args: cobra.NoArgs,
+		Use: "complete JOB", Short: "Report that a job succeeded; again with the same result is no error", Args: named(&p.JobID, "job-id"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.finish(cmd.Context(), wire.JobComplete, p) },
 	}
-	cmd.Flags().StringVar(&p.JobID, "job-id", "", "job")
+	cmd.Flags().StringVar(&p.JobID, "job-id", "", "same as JOB")
 	cmd.Flags().StringVar(&p.Summary, "summary", "", "one line about the result")
 	cmd.Flags().StringVar(&p.ResultFile, "result-file", "", "file with the result; it is copied, and may be removed afterwards (- reads standard input)")
 	return cmd
@@ -144,10 +144,10 @@ func newJobComplete(env *Env) *cobra.Command {
 func newJobFail(env *Env) *cobra.Command {
 	var p wire.FinishParams
 	cmd := &cobra.Command{
-		Use: "fail", Short: "Report that a job failed; the failure is delivered like a result", Args: cobra.NoArgs,
+		Use: "fail JOB", Short: "Report that a job failed; the failure is delivered like a result", Args: named(&p.JobID, "job-id"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.finish(cmd.Context(), wire.JobFail, p) },
 	}
-	cmd.Flags().StringVar(&p.JobID, "job-id", "", "job")
+	cmd.Flags().StringVar(&p.JobID, "job-id", "", "same as JOB")
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "why")
 	cmd.Flags().StringVar(&p.ResultFile, "result-file", "", "file with details; it is copied")
 	return cmd
@@ -156,10 +156,10 @@ func newJobFail(env *Env) *cobra.Command {
 func newJobCancel(env *Env) *cobra.Command {
 	var p wire.FinishParams
 	cmd := &cobra.Command{
-		Use: "cancel", Short: "Cancel a job and its children without a result; a supervised command is killed", Args: cobra.NoArgs,
+		Use: "cancel JOB", Short: "Cancel a job and its children without a result; a supervised command is killed", Args: named(&p.JobID, "job-id"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return env.finish(cmd.Context(), wire.JobCancel, p) },
 	}
-	cmd.Flags().StringVar(&p.JobID, "job-id", "", "job")
+	cmd.Flags().StringVar(&p.JobID, "job-id", "", "same as JOB")
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "why")
 	return cmd
 }
@@ -167,7 +167,7 @@ func newJobCancel(env *Env) *cobra.Command {
 // finish sends one of the three endings of a job.
 func (e *Env) finish(ctx context.Context, method string, p wire.FinishParams) error {
 	if p.JobID == "" {
-		return thole.Errorf(thole.CodeInvalid, "no job").WithHint("pass --job-id")
+		return thole.Errorf(thole.CodeInvalid, "no job").WithHint("name it: thole job list shows them")
 	}
 	p.RequestID = newRequest()
 	if p.ResultFile == "-" {
@@ -182,7 +182,9 @@ func (e *Env) finish(ctx context.Context, method string, p wire.FinishParams) er
 		if err != nil {
 			return thole.Errorf(thole.CodeInvalid, "result file: %w", err)
 		}
-		p.ResultFile = abs
+		if p.ResultFile = abs; !utf8.ValidString(abs) {
+			p.ResultFile, p.ResultPath = "", []byte(abs)
+		}
 	}
 	var out wire.Job
 	if err := e.ask(ctx, method, p, &out); err != nil {
@@ -228,7 +230,7 @@ func newJobList(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(out, func(w io.Writer) {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "JOB\tSTATUS\tTHREAD\tKIND\tCREATED\tSUMMARY\n")
 				for _, j := range out {
 					putf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", j.JobID, j.Status, j.SourceThreadID, j.TaskKind, local(j.CreatedAt), strings.Trim(j.TaskSummary+": "+j.ResultSummary, ": "))
@@ -287,7 +289,7 @@ func (e *Env) wait(ctx context.Context, ids []string, timeout time.Duration) err
 		case j.ExitCode != nil && *j.ExitCode > 0 && *j.ExitCode < 256:
 			code = ExitError(*j.ExitCode)
 		case j.Status != string(thole.JobReady):
-			code = 1
+			code = exitFailed
 		}
 		if code != 0 {
 			if printed != nil {
@@ -305,7 +307,7 @@ func printJob(w io.Writer, j wire.Job) {
 		status += " (finished, waits for its children)"
 	}
 	putf(w, "job %s is %s\n", j.JobID, status)
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := newTable(w)
 	row := func(name, value string) {
 		if value != "" {
 			putf(t, "  %s\t%s\n", name, value)
@@ -329,6 +331,21 @@ func local(t time.Time) string {
 		return "-"
 	}
 	return t.Local().Format("2006-01-02 15:04:05")
+}
+
+// named takes an id as the argument, or by the flag of earlier versions.
+func named(id *string, flag string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return thole.Errorf(thole.CodeInvalid, "%s takes one id, not %d", cmd.Name(), len(args)).WithHint("%s", cmd.UseLine())
+		case len(args) == 1 && *id != "":
+			return thole.Errorf(thole.CodeInvalid, "%q and --%s both name it", args[0], flag).WithHint("give the id once")
+		case len(args) == 1:
+			*id = args[0]
+		}
+		return nil
+	}
 }
 
 // exactly is cobra.ExactArgs with an error a human can act on.

@@ -75,7 +75,7 @@ func (e *Env) run(ctx context.Context, s submission, argv []string, timeout time
 	if !wait {
 		return e.print(out, func(w io.Writer) { printSubmitted(w, out) })
 	}
-	return e.wait(ctx, []string{out.JobID}, 0)
+	return e.waitFor(ctx, out.JobID)
 }
 
 // runInThread has the owner run the command in the box of the thread.
@@ -95,7 +95,19 @@ func (e *Env) runInThread(ctx context.Context, s submission, argv []string, time
 	if !wait {
 		return e.print(out, func(w io.Writer) { printSubmitted(w, out) })
 	}
-	return e.wait(ctx, []string{out.JobID}, 0)
+	return e.waitFor(ctx, out.JobID)
+}
+
+// waitFor says first which job it waits for, so that a person who stops waiting can find it.
+func (e *Env) waitFor(ctx context.Context, job string) error {
+	if !e.JSON && !e.Quiet {
+		putln(e.Err, "job", job)
+	}
+	err := e.wait(ctx, []string{job}, 0)
+	if ctx.Err() != nil {
+		return (&thole.Error{Err: ctx.Err()}).WithHint("the command goes on: %s waits for it, %s ends it", e.program("job wait "+job), e.program("job cancel "+job))
+	}
+	return err
 }
 
 // supervisor starts the process that outlives us and waits until the command runs.

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -13,9 +12,16 @@ import (
 )
 
 func newLogin(env *Env) *cobra.Command {
+	var scope string
 	cmd := &cobra.Command{
-		Use: "login", Short: "Print a link that logs a browser in to a running thole up; list and end logins", Args: cobra.NoArgs,
+		Use: "login", Short: "Log in to a team server, or print a link that logs a browser in to a running thole up; list and end logins",
+		Long: "With --server URL it logs this user in to a team server: a person confirms a code on the server's page, and commands go there from then on.\n" +
+			"Without it prints a link that logs a browser in to the thole up of the home.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if env.Server != "" && env.Server != localServer {
+				return env.deviceLogin(cmd.Context(), env.Server, session.Scope(scope))
+			}
 			home, err := env.home()
 			if err != nil {
 				return err
@@ -28,9 +34,10 @@ func newLogin(env *Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return env.print(page, func(w io.Writer) { putln(w, page.URL) })
+			return env.printValue(page, page.URL)
 		},
 	}
+	cmd.Flags().StringVar(&scope, "scope", "", "with --server: what commands may do there: read, act (default), or admin, which also manages")
 	cmd.AddCommand(newLoginList(env), newLoginRevoke(env))
 	return cmd
 }
@@ -44,7 +51,7 @@ func newLoginList(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(all, func(w io.Writer) {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "ID\tSCOPE\tLOGGED IN\tLAST USED\tEXPIRES\tBROWSER\n")
 				for _, one := range all {
 					putf(t, "%s\t%s\t%s\t%s\t%s\t%q\n", one.ID, one.Scope, day(one.CreatedAt), day(one.LastUsedAt), day(one.ExpiresAt), one.Client)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -75,7 +74,10 @@ func newProviderList(env *Env) *cobra.Command {
 				}
 			}
 			all := credited(infos, doctor.Credentials(cmd.Context(), cfg, ownLogins(cfg), env.kept(cmd.Context())), tried)
-			return env.print(all, func(w io.Writer) { printProviders(w, infos); printCredentials(w, all) })
+			if err := env.print(all, func(w io.Writer) { printProviders(w, infos); printCredentials(w, all) }); err != nil {
+				return err
+			}
+			return neededMissing([]doctor.Finding{usable(all)})
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "ask each model service whether it takes the credential, by one call that costs nothing")
@@ -96,6 +98,19 @@ type creditedInfo struct {
 	CredentialFix     string `json:"credential_fix,omitempty"`
 	// Checked is what the services said, if they were asked.
 	Checked []upstream.Checked `json:"checked,omitempty"`
+}
+
+// usable says whether one of them can run a turn.
+func usable(all []creditedInfo) doctor.Finding {
+	var agents, credentials []doctor.Finding
+	for _, i := range all {
+		if i.Credential == "" && i.CredentialProblem == "" { // the scripted agent
+			continue
+		}
+		agents = append(agents, doctor.Finding{Part: "agent " + i.Name, OK: i.Available, Fix: i.Fix})
+		credentials = append(credentials, doctor.Finding{Part: "credential " + i.Name, OK: i.Credential != ""})
+	}
+	return doctor.Usable(agents, credentials)
 }
 
 func credited(infos []provider.Info, all map[string]doctor.Credential, tried daemon.Checks) (out []creditedInfo) {
@@ -208,7 +223,7 @@ func mark(c provider.Capability) string {
 }
 
 func printProviders(w io.Writer, infos []provider.Info) {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := newTable(w)
 	put(tw, "CAPABILITY")
 	for _, i := range infos {
 		putf(tw, "\t%s", i.Name)
@@ -242,7 +257,7 @@ func printProviders(w io.Writer, infos []provider.Info) {
 
 func printProvider(w io.Writer, i provider.Info) {
 	putf(w, "%s (%s)\n", i.Name, i.Title)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := newTable(w)
 	line := func(k, v string) {
 		if v != "" {
 			putf(tw, "  %s\t%s\n", k, v)

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +56,7 @@ func (s shownConfig) put(w io.Writer) {
 		return
 	}
 	from := ""
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	tw := newTable(w)
 	for _, l := range s.Keys {
 		if l.From != from {
 			putf(tw, "%s\n", oneLine(l.From, 200))

@@ -26,7 +26,7 @@ func runProvider(t *testing.T, in string, args ...string) (code int, out, errs s
 func TestProviderListAndProbe(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	code, out, errs := runProvider(t, "", "list")
-	if code != 0 || !strings.Contains(out, "npm install -g @openai/codex@") || !strings.Contains(out, "questions survive restart") {
+	if code != 7 || !strings.Contains(out, "npm install -g @openai/codex@") || !strings.Contains(out, "questions survive restart") || !strings.Contains(errs, "no agent is installed") || !strings.Contains(errs, "thole up --demo") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	if code, _, errs = runProvider(t, "", "probe", "codex"); code != 7 || !strings.Contains(errs, "try: npm install") {

@@ -3,11 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tholehq/thole/internal/plain"
 )
@@ -50,9 +47,21 @@ func quotePiece(s string, fresh bool) (marked text, endsFresh bool) {
 	return text(b.String()), fresh
 }
 
+// count is a number of things, of which one has no s.
+func count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 func put(w io.Writer, args ...any)                 { fmt.Fprint(w, shown(args)...) }
 func putln(w io.Writer, args ...any)               { fmt.Fprintln(w, shown(args)...) }
 func putf(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format, shown(args)...) }
+
+// control sends a terminal a sequence that it obeys. Nothing that others wrote may be
+// in it.
+func control(tty io.Writer, sequence string) { _, _ = io.WriteString(tty, sequence) }
 
 func shown(args []any) []any {
 	out := make([]any, len(args))
@@ -76,10 +85,8 @@ func shown(args []any) []any {
 // bytes is where the contents of a file go that the user asked for: as they are, but
 // shown to a person who looks at a terminal.
 func (e *Env) bytes() io.Writer {
-	if f, ok := e.rawOut.(*os.File); ok {
-		if _, err := unix.IoctlGetTermios(int(f.Fd()), getTermios); err == nil {
-			return e.Out
-		}
+	if _, ok := ttyWidth(e.rawOut); ok {
+		return e.Out
 	}
 	return e.rawOut
 }

@@ -4,11 +4,12 @@
 // and open no store.
 package cli
 
+//go:generate go run github.com/tholehq/thole/scripts/gen/reference ../../docs commands configuration errors exit-codes manifest
+
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"os"
@@ -27,8 +28,12 @@ type Env struct {
 	In       io.Reader
 	Out, Err io.Writer // show what a terminal would obey or hide
 	JSON     bool      // --json
+	Quiet    bool      // -q: ids alone
 	Home     string    // --home, THOLE_HOME, ~/.thole
+	Config   string    // --config of the commands that have it
+	Server   string    // --server, THOLE_SERVER, the one that thole login chose
 
+	saidOlder      bool
 	rawOut, rawErr io.Writer // for other programs, protocols and terminals alone
 }
 
@@ -47,6 +52,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
+	completion(root)
 	err := root.ExecuteContext(ctx)
 	var quiet ExitError
 	if err != nil && !errors.As(err, &quiet) {
@@ -65,18 +71,22 @@ func commands() map[string]func(*Env) *cobra.Command {
 	return map[string]func(*Env) *cobra.Command{
 		"version": newVersion,
 		"job":     newJob, "batch": newBatch, "artifact": newArtifact, "audit": newAudit, "check": newCheck, "daemon": newDaemon,
-		"app-server": newAppServer, "thread": newThread, "tui": newTUI, "run": newRun,
+		"acp": newACP, "app-server": newAppServer, "thread": newThread, "ps": newPS, "inbox": newInbox, "tui": newTUI, "run": newRun, "exec": newExec,
 		"codex":       newCodex,
-		"exec-server": newExecServer, "exec-as": newExecAs,
+		"exec-server": newExecServer, "exec-as": newExecAs, "relay": newRelay,
 		"executor": newExecutor,
 		"box":      newInBox,
 		"up":       newUp,
+		"serve":    newServe,
 		"service":  newService,
-		"login":    newLogin, "token": newToken, "secret": newSecret,
+		"login":    newLogin, "logout": newLogout, "token": newToken, "secret": newSecret,
+		"user": newUser, "department": newDepartment, "role": newRole, "grant": newGrant,
 		"usage": newUsage, "budget": newBudget,
 		"sweep":      newSweep,
 		"doctor":     newDoctor,
 		"config":     newConfig,
+		"backup":     newBackup,
+		"restore":    newRestore,
 		"db":         newDB,
 		"demo-model": newDemoModel,
 		"provider":   newProvider,
@@ -89,15 +99,18 @@ func commands() map[string]func(*Env) *cobra.Command {
 func nameAt(args []string) int {
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
-		case a == "--home":
+		case a == "--home", a == "--server":
 			i++
-		case a == "--json", strings.HasPrefix(a, "--json="), strings.HasPrefix(a, "--home="):
+		case a == "--json", a == "-q", a == "--quiet", strings.HasPrefix(a, "--json="), strings.HasPrefix(a, "--quiet="), strings.HasPrefix(a, "--home="), strings.HasPrefix(a, "--server="):
 		default:
 			return i
 		}
 	}
 	return len(args)
 }
+
+// Tree is every command, for what describes them. It runs nothing.
+func Tree() *cobra.Command { return newRoot(&Env{}) }
 
 func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
@@ -107,28 +120,39 @@ func newRoot(env *Env) *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().BoolVar(&env.JSON, "json", false, "print JSON")
+	root.PersistentFlags().BoolVarP(&env.Quiet, "quiet", "q", false, "print only ids")
 	root.PersistentFlags().StringVar(&env.Home, "home", "", "home directory (default $THOLE_HOME or ~/.thole)")
+	root.PersistentFlags().StringVar(&env.Server, "server", "", "team server in place of the home: URL, or local for the home (default $THOLE_SERVER or the one of thole login)")
 	root.Flags().Bool("version", false, "print the version")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return (&thole.Error{Code: thole.CodeInvalid, Err: err}).WithHint("run the command with --help to see its flags")
-	})
+	root.SetFlagErrorFunc(badFlag)
 	for _, make := range commands() {
 		root.AddCommand(make(env))
 	}
 	root.SetHelpCommand(newHelp(root))
+	guardFirstRun(env, root)
+	arrange(root)
+	explain(root)
 	refuseUnknown(root)
+	showThreads(env, root)
+	completeFlags(env, root)
 	return root
 }
 
-// print writes v as one JSON line with --json, otherwise what human writes. What
-// could not be written is an error.
+// print writes v as one JSON line with --json, its ids with -q, otherwise what human
+// writes. What could not be written is an error.
 func (e *Env) print(v any, human func(w io.Writer)) error {
 	out := &checked{w: e.Out}
-	if e.JSON {
-		if err := json.NewEncoder(out).Encode(v); out.err == nil {
+	out.width, _ = ttyWidth(e.rawOut)
+	switch {
+	case e.JSON:
+		if err := writeJSON(out, v); out.err == nil {
 			return err
 		}
-	} else {
+	case e.Quiet:
+		for _, id := range ids(v) {
+			putln(out, id)
+		}
+	default:
 		human(out)
 	}
 	if out.err != nil {
@@ -137,10 +161,18 @@ func (e *Env) print(v any, human func(w io.Writer)) error {
 	return nil
 }
 
+// printValue writes v with --json, else the one text that the command is for, with -q too.
+func (e *Env) printValue(v any, text string) error {
+	loud := *e
+	loud.Quiet = false
+	return loud.print(v, func(w io.Writer) { putln(w, text) })
+}
+
 // checked remembers the first error of its writer.
 type checked struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	err   error
+	width int // of the terminal; 0: none
 }
 
 func (c *checked) Write(b []byte) (int, error) {
@@ -152,9 +184,9 @@ func (c *checked) Write(b []byte) (int, error) {
 }
 
 func printError(e *Env, err error) {
-	code, message := string(thole.CodeOf(err)), err.Error()
-	if errors.Is(err, context.Canceled) {
-		code, message = "interrupted", "interrupted"
+	code, message := string(codeOf(err)), err.Error()
+	if code == string(codeInterrupted) {
+		message = code
 	}
 	if e.JSON {
 		_ = json.NewEncoder(e.Err).Encode(map[string]any{"error": map[string]string{"code": code, "message": message, "hint": thole.HintOf(err)}})
@@ -163,42 +195,5 @@ func printError(e *Env, err error) {
 	putln(e.Err, "thole:", hang(message))
 	if hint := thole.HintOf(err); hint != "" {
 		putln(e.Err, "  try:", hang(hint))
-	}
-}
-
-// ExitError ends the program with a code of its own, for commands that pass on
-// another program's exit status. It prints nothing.
-type ExitError int
-
-func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
-// exitCode is the documented table (docs/operate/exit-codes.md).
-func exitCode(err error) int {
-	var exit ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit):
-		return int(exit)
-	case errors.Is(err, context.Canceled):
-		return 130
-	}
-	switch thole.CodeOf(err) {
-	case thole.CodeInvalid:
-		return 2
-	case thole.CodeNotFound, thole.CodeGone:
-		return 3
-	case thole.CodeConflict, thole.CodeBudgetExceeded:
-		return 4
-	case thole.CodeBusy, thole.CodeOverloaded:
-		return 5
-	case thole.CodeForbidden, thole.CodeUnauthorized:
-		return 6
-	case thole.CodeUnavailable, thole.CodeUnsupported:
-		return 7
-	case thole.CodeHeld:
-		return 8
-	default:
-		return 1
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/tholehq/thole/internal/vault"
@@ -67,7 +66,7 @@ func newSecretList(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(all, func(w io.Writer) {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "NAME\tKIND\tPROVIDER\tOWNER\tSTATE\tFINGERPRINT\tCHANGED\tLAST USED\tEXPIRES\n")
 				for _, i := range all.Items {
 					putf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Kind, dash(i.Provider), i.Owner, i.State, dash(i.Fingerprint), day(i.UpdatedAt), day(i.LastUsedAt), day(i.ExpiresAt))
@@ -100,7 +99,7 @@ func newSecretShow(env *Env) *cobra.Command {
 }
 
 func printSecret(w io.Writer, s vault.Shown) {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := newTable(w)
 	for _, row := range [][2]string{
 		{"name", s.Name}, {"kind", string(s.Kind)}, {"provider", dash(s.Provider)}, {"owner", string(s.Owner)}, {"state", string(s.State)},
 		{"fingerprint", s.Fingerprint}, {"last used", day(s.LastUsedAt)}, {"expires", day(s.ExpiresAt)},

@@ -113,10 +113,10 @@ func (e *Env) serviceStatus(ctx context.Context, u unit) error {
 		switch {
 		case status.Owner == nil:
 			putln(w, "nobody owns "+u.home+" now")
-		case status.Owner.Role != "up":
+		case status.Owner.Role == "daemon":
 			putf(w, "%s is owned by an on-demand daemon, process %d; the service takes it over\n", u.home, st.PID)
 		default:
-			putf(w, "thole up %s owns %s, process %d\n", st.Version, u.home, st.PID)
+			putf(w, "thole %s %s owns %s, process %d\n", st.Role, st.Version, u.home, st.PID)
 		}
 	})
 }

@@ -26,10 +26,10 @@ func (f *sourceFlags) flags(cmd *cobra.Command) {
 	s.BoolVar(&f.here, "here", false, "work on this directory itself instead of a copy")
 	s.BoolVar(&f.empty, "empty", false, "begin without files")
 	s.StringVarP(&f.dir, "cd", "C", "", "do as if started in this `DIR`ectory")
-	cmd.MarkFlagsMutuallyExclusive("repo", "here", "empty")
+	exclude(cmd, "repo", "here", "empty")
 	for _, flag := range []string{"ref", "dirty"} {
-		cmd.MarkFlagsMutuallyExclusive(flag, "here")
-		cmd.MarkFlagsMutuallyExclusive(flag, "empty")
+		exclude(cmd, flag, "here")
+		exclude(cmd, flag, "empty")
 	}
 }
 
@@ -49,7 +49,7 @@ func (f *sourceFlags) choose(message string) (*app.SourceChoice, error) {
 		if !filepath.IsAbs(local) {
 			local = filepath.Join(at, local)
 		}
-		if _, err := os.Stat(local); err == nil || git.Transport(repo) == "" && !strings.Contains(repo, "://") {
+		if _, err := os.Stat(local); err == nil || git.Transport(repo) == "" && !strings.Contains(repo, "://") && !strings.Contains(repo, "::") {
 			repo = local
 		}
 		return f.branch(repo, message), nil
@@ -62,6 +62,20 @@ func (f *sourceFlags) choose(message string) (*app.SourceChoice, error) {
 		return nil, nil // the server's default: nothing, but for a demo
 	}
 	return &app.SourceChoice{Kind: string(thole.SourceEmpty)}, nil
+}
+
+// chooseAway refuses directories of this machine for a team server, which does not see them;
+// without flags its threads begin without files.
+func (e *Env) chooseAway(f *sourceFlags) error {
+	s, err := e.server()
+	if err != nil || s == nil {
+		return err
+	}
+	if f.here || f.dirty || f.dir != "" || f.repo != "" && git.Transport(f.repo) == "" && !strings.Contains(f.repo, "://") {
+		return onlyOnServer("a directory of this machine", "name a repository by its URL with --repo, or begin with --empty")
+	}
+	f.empty = f.repo == ""
+	return nil
 }
 
 func (f *sourceFlags) branch(repo, message string) *app.SourceChoice {
@@ -80,9 +94,9 @@ func standing(dir string) (string, error) {
 	return at, nil
 }
 
-// inRepository reports whether a directory is in the working tree of a repository. Git is
-// not asked: it would read the repository's configuration. An empty .git does not count: that is
-// how the executors of threads that work here keep agents from making one.
+// inRepository reports whether a directory is in the working tree of a repository, or in a
+// bare one. Git is not asked: it would read the repository's configuration. An empty .git does
+// not count: that is how the executors of threads that work here keep agents from making one.
 func inRepository(dir string) bool {
 	for {
 		at := filepath.Join(dir, ".git")
@@ -91,12 +105,26 @@ func inRepository(dir string) bool {
 				return true
 			}
 		}
+		if isBare(dir) {
+			return true
+		}
 		up := filepath.Dir(dir)
 		if up == dir {
 			return false
 		}
 		dir = up
 	}
+}
+
+// isBare reports whether a directory looks like a bare repository.
+func isBare(dir string) bool {
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "HEAD"))
+	return err == nil && info.Mode().IsRegular()
 }
 
 // printSource says where a thread works.
@@ -112,6 +140,15 @@ func printSource(w io.Writer, v app.ThreadView) {
 			with = ", with uncommitted files"
 		}
 		putf(w, "on branch %s of %s at %s%s\n", from.Branch, from.Repo, short(from.Commit), with)
+		if len(from.Submodules) > 0 {
+			putf(w, "submodules are empty there: %s (git submodule update --init fetches them, where the agent can reach them)\n", listed(from.Submodules))
+		}
+		if len(from.LFS) > 0 {
+			putf(w, "Git LFS content is not there, files are pointers: %s\n", listed(from.LFS))
+		}
+		for _, left := range from.LeftOut {
+			putf(w, "left out: %s\n", oneLine(left, 200))
+		}
 	case thole.SourceHere:
 		putln(w, "in", v.Cwd)
 	case thole.SourceEmpty:
@@ -119,24 +156,29 @@ func printSource(w io.Writer, v app.ThreadView) {
 	}
 }
 
+// listed is a list of names that a repository chose, on one line.
+func listed(names []string) string { return oneLine(strings.Join(names, ", "), 200) }
+
 func short(commit string) string { return commit[:min(len(commit), 12)] }
 
-// printNext says what to do with what a thread made.
-func (e *Env) printNext(w io.Writer, v app.ThreadView) {
+// printNext says what to do with what a thread made: changed files, or -1 where that is not
+// known.
+func (e *Env) printNext(w io.Writer, v app.ThreadView, changed int) {
 	id, program := v.Thread.ID, "thole"
 	if e.Home != "" {
 		program += " --home " + e.Home
 	}
 	step := func(what, command string) { putf(w, "  %-20s %s %s\n", what, program, command) }
 	putln(w)
-	if v.Files != nil {
+	if changed != 0 {
+		step("see the changes", "thread diff "+id)
+	}
+	if v.Files != nil && changed > 0 {
 		switch thole.SourceKind(v.Files.Kind) {
 		case thole.SourceBranch:
-			step("see the changes", "thread diff "+id)
 			step("take them over", "thread apply "+id)
 			step("or as a branch", "thread pull "+id)
 		case thole.SourceHere:
-			step("see the changes", "thread diff "+id)
 			step("take the turn back", "thread undo "+id)
 		default:
 			step("copy the files", "workspace export "+id+" DIR")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -16,17 +17,21 @@ import (
 	"github.com/tholehq/thole/client/appclient"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/executors"
+	"github.com/tholehq/thole/internal/daemon/threads"
 	"github.com/tholehq/thole/internal/version"
 	"github.com/tholehq/thole/protocol/app"
 )
 
 func newThread(env *Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "thread", Short: "Start, watch and steer agent threads"}
-	cmd.AddCommand(
-		newThreadList(env), newThreadStart(env), newThreadShow(env), newThreadSend(env), newThreadTail(env), newThreadSetup(env),
-		newThreadAnswer(env), newThreadInterrupt(env), newThreadArchive(env), newThreadTerminal(env), newThreadPort(env), newThreadNetwork(env),
-		newThreadDiff(env), newThreadApply(env), newThreadPull(env), newThreadMerge(env), newThreadPush(env), newThreadPR(env), newThreadUndo(env), newThreadClose(env), newThreadDelete(env),
-	)
+	cmd.AddCommand(newThreadList(env), newThreadStart(env), newThreadQueue(env))
+	for _, of := range []func(*Env) *cobra.Command{
+		newThreadShow, newThreadSend, newThreadTail, newThreadSetup, newThreadAnswer, newThreadInterrupt, newThreadArchive, newThreadUnarchive, newThreadTerminal,
+		newThreadPort, newThreadNetwork, newThreadDiff, newThreadTranscript, newThreadShare, newThreadApply, newThreadPull, newThreadMerge, newThreadPush, newThreadPR, newThreadUndo, newThreadClose,
+		newThreadDelete, newThreadFork, newThreadRename, newThreadWait, newThreadUsage,
+	} {
+		cmd.AddCommand(byThread(env, of(env)))
+	}
 	return cmd
 }
 
@@ -37,6 +42,10 @@ func (e *Env) contract(ctx context.Context, o appclient.Options) (*appclient.Cli
 		return nil, err
 	}
 	o.Name, o.Version, o.Experimental, o.Extended = "thole-cli", version.Version, true, true
+	if b.server != nil {
+		o.Token = b.server.Token
+		return appclient.Dial(ctx, b.server.contract(), o)
+	}
 	return appclient.Dial(ctx, "unix://"+daemon.Socket(b.home), o)
 }
 
@@ -88,7 +97,10 @@ func newThreadList(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return env.print(r, func(w io.Writer) { printThreads(w, r.Data) })
+				if err := env.nameStatus(ctx, r.Data, archived); err != nil {
+					return err
+				}
+				return env.print(r.Data, func(w io.Writer) { printThreads(w, r.Data) })
 			})
 		},
 	}
@@ -112,13 +124,37 @@ func printThreads(w io.Writer, list []app.Thread) {
 	_ = t.Flush()
 }
 
+// nameStatus gives threads their status in words. The contract does not say of a thread that
+// rests whether it failed.
+func (e *Env) nameStatus(ctx context.Context, list []app.Thread, archived bool) error {
+	known := map[string]string{}
+	if slices.ContainsFunc(list, func(t app.Thread) bool { return t.Status.Type == app.StatusNotLoaded }) {
+		found, err := e.find(ctx, threads.FindParams{Archived: archived})
+		if err != nil {
+			return err
+		}
+		for _, t := range found {
+			known[string(t.ID)] = t.Status
+		}
+	}
+	for i, t := range list {
+		list[i].Status.Type = plainStatus(t.Status.Type)
+		if t.Status.Type == app.StatusNotLoaded {
+			list[i].Status.Type = cmp.Or(known[t.ID], list[i].Status.Type)
+		}
+	}
+	return nil
+}
+
 // plainStatus is a status of the contract in words.
 func plainStatus(s string) string {
 	switch s {
 	case app.StatusSystemError:
-		return "failed"
-	case app.TurnInProgress:
-		return "running"
+		return threads.StatusFailed
+	case app.TurnInProgress, app.StatusActive:
+		return threads.StatusRunning
+	case app.StatusNotLoaded:
+		return threads.StatusIdle
 	}
 	return s
 }
@@ -153,6 +189,7 @@ func oneLine(s string, n int) string {
 
 func newThreadStart(env *Env) *cobra.Command {
 	var start startFlags
+	var asks askFlags
 	var label string
 	cmd := &cobra.Command{
 		Use: "start [MESSAGE]", Short: "Start a thread, and send it a message", Args: cobra.MaximumNArgs(1),
@@ -170,11 +207,11 @@ func newThreadStart(env *Env) *cobra.Command {
 					return err
 				}
 			}
-			p, err := start.params(text)
+			p, err := start.params(env, text)
 			if err != nil {
 				return err
 			}
-			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
+			return env.follow(cmd, asks, func(ctx context.Context, f *follower) (string, error) {
 				v, err := start.begin(ctx, env, f, p)
 				if err != nil || text == "" {
 					return "", err
@@ -184,6 +221,7 @@ func newThreadStart(env *Env) *cobra.Command {
 		},
 	}
 	start.flags(cmd)
+	asks.flags(cmd)
 	cmd.Flags().StringVar(&start.id, "id", "", "the thread's id, a UUID of your choice")
 	cmd.Flags().StringVar(&label, "dir", "", "")
 	_ = cmd.Flags().MarkHidden("dir")
@@ -201,12 +239,12 @@ func (s *startFlags) flags(cmd *cobra.Command) {
 	s.source.flags(cmd)
 	s.network.flags(cmd, "network")
 	cmd.Flags().StringVar(&s.name, "name", "", "the thread's name (default: from the message)")
-	cmd.Flags().StringVar(&s.model, "model", "", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
+	cmd.Flags().Var((*modelName)(&s.model), "model", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
 	cmd.Flags().StringVar(&s.profile, "profile", "", "plan, ask, edit or full")
 }
 
 // params is the request that the flags make.
-func (s *startFlags) params(message string) (p app.ThreadStartParams, err error) {
+func (s *startFlags) params(env *Env, message string) (p app.ThreadStartParams, err error) {
 	set := func(dst **string, v string) {
 		if v != "" {
 			*dst = &v
@@ -215,6 +253,9 @@ func (s *startFlags) params(message string) (p app.ThreadStartParams, err error)
 	set(&p.ThreadID, s.id)
 	set(&p.Name, s.name)
 	set(&p.Model, s.model)
+	if err := env.chooseAway(&s.source); err != nil {
+		return p, err
+	}
 	if p.Source, err = s.source.choose(cmp.Or(s.name, message)); err != nil {
 		return p, err
 	}
@@ -228,6 +269,7 @@ func (s *startFlags) begin(ctx context.Context, env *Env, f *follower, p app.Thr
 		return v, err
 	}
 	f.started(v)
+	f.agent = v.Thread.ModelProvider
 	if err := env.handKeys(ctx, v.Thread.ID, v.Thread.ModelProvider); err != nil {
 		return v, err
 	}
@@ -239,13 +281,9 @@ func (s *startFlags) begin(ctx context.Context, env *Env, f *follower, p app.Thr
 
 // permissions says a neutral profile in the contract's words.
 func permissions(p *app.ThreadStartParams, profile string) error {
-	pairs := map[string][2]string{
-		"": {}, string(thole.ProfilePlan): {"never", "read-only"}, string(thole.ProfileAsk): {"untrusted", "workspace-write"},
-		string(thole.ProfileEdit): {"on-request", "workspace-write"}, string(thole.ProfileFull): {"never", "danger-full-access"},
-	}
-	pair, ok := pairs[profile]
+	pair, ok := profileWords(profile)
 	if !ok {
-		return thole.Errorf(thole.CodeInvalid, "unknown profile %q", profile).WithHint("use plan, ask, edit or full")
+		return errProfile(profile)
 	}
 	if profile != "" {
 		p.ApprovalPolicy, _ = json.Marshal(pair[0])
@@ -254,38 +292,18 @@ func permissions(p *app.ThreadStartParams, profile string) error {
 	return nil
 }
 
-func newThreadInterrupt(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "interrupt THREAD", Short: "Ask the running turn to stop", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
-				if th, err := c.ReadThread(ctx, args[0]); err != nil {
-					return err
-				} else if th.Status.Type != app.StatusActive {
-					putln(env.Err, "no turn is running")
-				}
-				return c.Interrupt(ctx, args[0], "")
-			})
-		},
+// profileWords is a neutral profile in the contract's words, none for "".
+func profileWords(profile string) (pair [2]string, ok bool) {
+	pairs := map[string][2]string{
+		"": {}, string(thole.ProfilePlan): {"never", "read-only"}, string(thole.ProfileAsk): {"untrusted", "workspace-write"},
+		string(thole.ProfileEdit): {"on-request", "workspace-write"}, string(thole.ProfileFull): {"never", "danger-full-access"},
 	}
+	pair, ok = pairs[profile]
+	return pair, ok
 }
 
-func newThreadArchive(env *Env) *cobra.Command {
-	var undo bool
-	cmd := &cobra.Command{
-		Use: "archive THREAD", Short: "Archive a thread; its history stays", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			method := "thread/archive"
-			if undo {
-				method = "thread/unarchive"
-			}
-			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
-				return c.Call(ctx, method, app.ThreadParams{ThreadID: args[0]}, nil)
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&undo, "undo", false, "bring the thread back")
-	return cmd
+func errProfile(profile string) error {
+	return thole.Errorf(thole.CodeInvalid, "unknown profile %q", profile).WithHint("use plan, ask, edit or full")
 }
 
 // newThreadClose saves and stops what a thread runs in. The thread stays; the
@@ -333,7 +351,7 @@ func newThreadClose(env *Env) *cobra.Command {
 	cmd.Flags().BoolVar(&p.Interrupt, "interrupt", false, "interrupt a turn that is under way instead of waiting for its end")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "ask for it and do not wait until it is done")
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until it is done and say what happened")
-	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
+	exclude(cmd, "wait", "no-wait")
 	return cmd
 }
 
@@ -358,7 +376,10 @@ func newThreadDelete(env *Env) *cobra.Command {
 				return thole.Errorf(thole.CodeInvalid, "a deleted thread is gone for good").WithHint("add --yes, or keep it with: thole thread archive %s", args[0])
 			}
 			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
-				return c.Call(ctx, "thread/delete", app.ThreadParams{ThreadID: args[0]}, nil)
+				if err := c.Call(ctx, "thread/delete", app.ThreadParams{ThreadID: args[0]}, nil); err != nil {
+					return err
+				}
+				return env.did(map[string]string{"deleted": args[0]}, "thread %s is deleted", args[0])
 			})
 		},
 	}

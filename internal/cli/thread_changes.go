@@ -38,6 +38,23 @@ func (d *destination) resolve() (to, cwd string, err error) {
 	return to, cwd, err
 }
 
+// bring asks for changes to be written where dest says, shows the result, and makes an error
+// of what is in the way of it.
+func bring[R any](cmd *cobra.Command, env *Env, dest destination, method string, params func(to, cwd string) any, show func(w io.Writer, r R), inWay func(r R) ([]view.Conflict, string)) error {
+	to, cwd, err := dest.resolve()
+	if err != nil {
+		return err
+	}
+	var r R
+	if err := env.ask(cmd.Context(), method, params(to, cwd), &r); err != nil {
+		return err
+	}
+	if err := env.print(r, func(w io.Writer) { show(w, r) }); err != nil {
+		return err
+	}
+	return inTheWay(inWay(r))
+}
+
 func newThreadApply(env *Env) *cobra.Command {
 	var dest destination
 	var check, abort bool
@@ -54,25 +71,16 @@ func newThreadApply(env *Env) *cobra.Command {
 			case abort:
 				p.Mode = shelf.ApplyAbort
 			}
-			var err error
-			if p.To, p.Cwd, err = dest.resolve(); err != nil {
-				return err
-			}
-			var a view.Applied
-			if err := env.ask(cmd.Context(), changes.MethodApply, p, &a); err != nil {
-				return err
-			}
-			err = env.print(a, func(w io.Writer) { printApplied(w, env.Err, a, p.Mode) })
-			if err == nil {
-				err = inTheWay(a.Conflicts, a.Dir)
-			}
-			return err
+			return bring(cmd, env, dest, changes.MethodApply,
+				func(to, cwd string) any { p.To, p.Cwd = to, cwd; return p },
+				func(w io.Writer, a view.Applied) { printApplied(w, env.Err, a, p.Mode) },
+				func(a view.Applied) ([]view.Conflict, string) { return a.Conflicts, a.Dir })
 		},
 	}
 	dest.flag(cmd, "directory to write to")
 	cmd.Flags().BoolVar(&check, "check", false, "say what would happen, and write nothing")
 	cmd.Flags().BoolVar(&abort, "abort", false, "put back what an apply that broke off has written")
-	cmd.MarkFlagsMutuallyExclusive("check", "abort")
+	exclude(cmd, "check", "abort")
 	return cmd
 }
 
@@ -88,13 +96,17 @@ func printApplied(w, errw io.Writer, a view.Applied, mode shelf.Mode) {
 	switch {
 	case len(a.Conflicts) > 0:
 	case mode == shelf.ApplyAbort:
-		putf(w, "%d files in %s are what they were before\n", a.Total, a.Dir)
+		is := "are"
+		if a.Total == 1 {
+			is = "is"
+		}
+		putf(w, "%s in %s %s as before\n", count(a.Total, "file"), a.Dir, is)
 	case a.Done && a.Total == 0:
 		putf(w, "%s has all of it already\n", a.Dir)
 	case a.Done:
-		putf(w, "%d files changed in %s\n", a.Total, a.Dir)
+		putf(w, "%s changed in %s\n", count(a.Total, "file"), a.Dir)
 	default:
-		putf(w, "%d files would change in %s; nothing is in the way\n", a.Total, a.Dir)
+		putf(w, "%s would change in %s; nothing is in the way\n", count(a.Total, "file"), a.Dir)
 	}
 	printNotes(errw, a.Notes)
 }
@@ -128,18 +140,13 @@ func newThreadPull(env *Env) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Thread = thole.ThreadID(args[0])
-			var err error
-			if p.To, p.Cwd, err = dest.resolve(); err != nil {
-				return err
-			}
-			var got view.Pulled
-			if err := env.ask(cmd.Context(), changes.MethodPull, p, &got); err != nil {
-				return err
-			}
-			return env.print(got, func(w io.Writer) {
-				printPulled(w, got)
-				printNotes(env.Err, got.Notes)
-			})
+			return bring(cmd, env, dest, changes.MethodPull,
+				func(to, cwd string) any { p.To, p.Cwd = to, cwd; return p },
+				func(w io.Writer, got view.Pulled) {
+					printPulled(w, got)
+					printNotes(env.Err, got.Notes)
+				},
+				func(view.Pulled) ([]view.Conflict, string) { return nil, "" }) // it only moves a branch
 		},
 	}
 	dest.flag(cmd, "repository")
@@ -153,14 +160,7 @@ func printPulled(w io.Writer, p view.Pulled) {
 		putf(w, "branch %s of %s is there already, at %.12s\n", p.Branch, p.Repo, p.Commit)
 		return
 	}
-	putf(w, "branch %s of %s is at %.12s: %s\n", p.Branch, p.Repo, p.Commit, commits(p.Commits))
-}
-
-func commits(n int) string {
-	if n == 1 {
-		return "1 commit"
-	}
-	return strconv.Itoa(n) + " commits"
+	putf(w, "branch %s of %s is at %.12s: %s\n", p.Branch, p.Repo, p.Commit, count(p.Commits, "commit"))
 }
 
 func newThreadMerge(env *Env) *cobra.Command {
@@ -173,25 +173,16 @@ func newThreadMerge(env *Env) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Thread = thole.ThreadID(args[0])
-			var err error
-			if p.To, p.Cwd, err = dest.resolve(); err != nil {
-				return err
-			}
-			var m view.Merged
-			if err := env.ask(cmd.Context(), changes.MethodMerge, p, &m); err != nil {
-				return err
-			}
-			err = env.print(m, func(w io.Writer) {
-				printPulled(w, m.Pulled)
-				if m.Done {
-					putf(w, "merged into %s\n", m.Into)
-				}
-				printNotes(env.Err, m.Notes)
-			})
-			if err == nil {
-				err = inTheWay(m.Conflicts, m.Into)
-			}
-			return err
+			return bring(cmd, env, dest, changes.MethodMerge,
+				func(to, cwd string) any { p.To, p.Cwd = to, cwd; return p },
+				func(w io.Writer, m view.Merged) {
+					printPulled(w, m.Pulled)
+					if m.Done {
+						putf(w, "it is merged into %s\n", m.Into)
+					}
+					printNotes(env.Err, m.Notes)
+				},
+				func(m view.Merged) ([]view.Conflict, string) { return m.Conflicts, m.Into })
 		},
 	}
 	dest.flag(cmd, "repository")
@@ -232,7 +223,7 @@ func (e *Env) push(ctx context.Context, p changes.PushParams, may func(remote st
 		return r, err
 	}
 	printNotes(e.Err, r.Notes)
-	putf(e.Err, "thole: pushing %s (%s) to %s\n", r.Branch, commits(r.Commits), r.Remote)
+	putf(e.Err, "thole: pushing %s (%s) to %s\n", r.Branch, count(r.Commits, "commit"), r.Remote)
 	git := exec.CommandContext(ctx, "git", r.Args...)
 	git.Dir, git.Env, git.Stdin, git.Stdout, git.Stderr = r.Dir, ownGit(os.Environ()), e.In, e.rawErr, e.rawErr
 	err := git.Run()

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -15,9 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	thole "github.com/tholehq/thole"
-	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/changes"
-	"github.com/tholehq/thole/internal/jsonhttp"
 	"github.com/tholehq/thole/internal/platform/view"
 )
 
@@ -52,7 +48,7 @@ func newThreadDiff(env *Env) *cobra.Command {
 					printStat(w, c)
 				}
 				if more := c.Total - len(c.Files); more > 0 {
-					putf(env.Err, "thole: %d more files changed; name a directory to see them\n", more)
+					putf(env.Err, "thole: %s not listed; name a directory to see more\n", count(more, "changed file"))
 				}
 				for _, left := range c.LeftOut {
 					putln(env.Err, "thole: left out:", left)
@@ -64,41 +60,18 @@ func newThreadDiff(env *Env) *cobra.Command {
 	cmd.Flags().BoolVar(&stat, "stat", false, "files and numbers of lines only")
 	cmd.Flags().BoolVar(&names, "name-only", false, "names of files only")
 	cmd.Flags().IntVarP(&p.Context, "unified", "U", 3, "lines around each change")
-	cmd.MarkFlagsMutuallyExclusive("stat", "name-only")
+	exclude(cmd, "stat", "name-only")
 	return cmd
 }
 
 // patch writes a patch as it comes.
 func (e *Env) patch(ctx context.Context, p changes.DiffParams) error {
-	if !thole.ValidUUID(string(p.Thread)) {
-		return thole.Errorf(thole.CodeInvalid, "invalid thread id %q", p.Thread).WithHint("thole thread list shows them")
-	}
-	b, err := e.bridge(ctx)
+	n, err := e.download(ctx, p.Thread, func(id thole.ThreadID) string { return changes.PatchPath(id) + "?" + changes.PatchQuery(p) }, "patch")
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", daemon.Socket(b.home))
-	}}}
-	defer client.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://thole"+changes.PatchPath(p.Thread)+"?"+changes.PatchQuery(p), nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "read patch: %w", err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return jsonhttp.ReadError(resp)
-	}
-	out := e.rawOut
-	if f, ok := out.(*os.File); ok && isTerminal(f) {
-		out = e.Out
-	}
-	if _, err := io.Copy(out, resp.Body); err != nil {
-		return thole.Errorf(thole.CodeUnavailable, "the patch broke off: %w", err)
+	if n == 0 && len(p.Path) > 0 {
+		putf(e.Err, "thole: nothing changed in %s\n", string(p.Path))
 	}
 	return nil
 }
@@ -126,11 +99,7 @@ func printStat(w io.Writer, c view.Changes) {
 		printChanged(t, f)
 	}
 	_ = t.Flush()
-	files := "files"
-	if c.Total == 1 {
-		files = "file"
-	}
-	putf(w, "%d %s changed, %d lines added, %d removed\n", c.Total, files, c.Added, c.Removed)
+	putf(w, "%s changed, %s added, %d removed\n", count(c.Total, "file"), count(c.Added, "line"), c.Removed)
 }
 
 // printChanged writes one line of a table about a file.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -19,57 +20,143 @@ import (
 type follower struct {
 	env    *Env
 	c      *appclient.Client
-	events chan appclient.Notification
+	events <-chan appclient.Notification
 	thread string          // whose turn was started
 	inText bool            // the last thing printed was a piece of a message
 	told   map[string]bool // asks, and what of which item was printed
 	retry  string          // the error that was printed last
+	schema json.RawMessage // of the answer, nil for any text
+	files  []app.UserInput // that go with the message
+
+	asks    askFlags
+	silent  bool     // prints asks alone
+	agent   string   // who asks
+	in      *typist  // nil where no person answers
+	spin    *waiting // what is waited for
+	title   *titleBar
+	pending []app.Ask                // asked and not settled
+	queue   []app.Ask                // of these, what a person is asked next
+	open    *openAsk                 // of these, what a person is just asked
+	held    []appclient.Notification // what came meanwhile
 }
 
 // follow connects, lets begin start something, and prints until the turn that it
 // names is over. An empty turn ends at once; "*" goes on for ever.
-func (e *Env) follow(cmd *cobra.Command, begin func(ctx context.Context, f *follower) (turn string, err error)) error {
-	ctx := cmd.Context()
-	f := &follower{env: e, events: make(chan appclient.Notification, 256), told: map[string]bool{}}
-	stop := make(chan struct{})
-	push := func(n appclient.Notification) {
-		select {
-		case f.events <- n:
-		case <-stop:
-		}
+func (e *Env) follow(cmd *cobra.Command, asks askFlags, begin func(ctx context.Context, f *follower) (turn string, err error)) error {
+	if err := asks.check(); err != nil {
+		return err
 	}
-	c, err := e.contract(ctx, appclient.Options{
-		OnNotification: push,
-		OnRequest: func(r *appclient.Request) {
-			push(appclient.Notification{Method: r.Method, Params: r.Params, ID: r.ID()})
-		},
+	ctx := cmd.Context()
+	c, events, done, err := e.listen(ctx, func(r *appclient.Request, push func(appclient.Notification)) {
+		push(appclient.Notification{Method: r.Method, Params: r.Params, ID: r.ID()})
 	})
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	defer close(stop)
-	f.c = c
+	defer done()
+	f := &follower{env: e, c: c, events: events, told: map[string]bool{}, asks: asks, agent: "the agent", spin: e.newWaiting(), title: e.newTitleBar(), silent: e.Quiet && !e.JSON}
+	if asks.on == onAskPrompt && e.person() {
+		f.in = &typist{tty: ttyOf(e.In)}
+	}
+	f.spin.set("starting")
 	turn, err := begin(ctx, f)
 	if err != nil || turn == "" {
 		return fromContract(err)
 	}
+	defer func() { f.withdraw(); f.spin.clear(); f.title.end(turn != "*" && ctx.Err() == nil) }()
+	f.title.set(f.agent + " works")
+	return f.until(ctx, turn)
+}
+
+// until prints what happens until the turn is over.
+func (f *follower) until(ctx context.Context, turn string) error {
+	tick, stop := f.spin.ticks()
+	defer stop()
+	var late <-chan time.Time
+	if f.asks.timeout > 0 {
+		late = time.After(f.asks.timeout)
+	}
 	for {
-		select {
-		case n := <-f.events:
-			done, err := f.show(ctx, n, turn)
-			if err != nil || done {
+		if f.open == nil && len(f.held) > 0 {
+			n := f.held[0]
+			f.held = f.held[1:]
+			if done, err := f.show(ctx, n, turn); err != nil || done {
 				return err
 			}
+			continue
+		}
+		f.prompt(ctx)
+		select {
+		case n := <-f.events:
+			if f.open != nil {
+				if n.Method != "serverRequest/resolved" {
+					f.held = append(f.held, n)
+				}
+				if !f.urgent(n, turn) {
+					continue
+				}
+				if n.Method != "serverRequest/resolved" { // nobody waits for the answer any more
+					f.withdraw()
+					f.env.say(f.env.Err, "no answer is needed any more")
+					continue
+				}
+			}
+			if done, err := f.show(ctx, n, turn); err != nil || done {
+				return err
+			}
+		case r := <-f.answers():
+			f.title.set(f.agent + " works")
+			if err := f.settle(ctx, r); err != nil {
+				return err
+			}
+		case <-tick:
+			if f.open == nil && !f.inText {
+				f.spin.draw()
+			}
+		case <-late:
+			return f.tooLong(turn)
 		case <-ctx.Done():
+			f.spin.clear()
 			if f.thread == "" || turn == "*" {
 				return ctx.Err()
 			}
-			return (&thole.Error{Err: ctx.Err()}).WithHint("the turn goes on: thole thread tail %s follows it, thole thread interrupt %s stops it", f.thread, f.thread)
-		case <-c.Done():
-			return thole.Errorf(thole.CodeUnavailable, "the connection ended: %w", orClosed(c.Err())).WithHint("the thread goes on; follow it with: thole thread tail %s", f.thread)
+			return (&thole.Error{Err: ctx.Err()}).WithHint("%s", f.goesOn())
+		case <-f.c.Done():
+			return thole.Errorf(thole.CodeUnavailable, "the connection ended: %w", orClosed(f.c.Err())).
+				WithHint("the thread goes on; follow it with: %s", f.env.program("thread tail "+f.thread))
 		}
 	}
+}
+
+// goesOn says what a person who stops looking leaves running.
+func (f *follower) goesOn() string {
+	return "the turn goes on: " + f.env.program("thread tail "+f.thread) + " follows it, " + f.env.program("thread interrupt "+f.thread) + " stops it"
+}
+
+// tooLong ends a waiting that was bounded.
+func (f *follower) tooLong(turn string) error {
+	f.line()
+	if a := f.waitsFor(); a != nil {
+		return f.env.errWaits(f.thread, *a)
+	}
+	if turn == "*" {
+		return nil
+	}
+	return thole.Errorf(thole.CodeBusy, "the turn is not over after %s", f.asks.timeout).WithHint("%s", f.goesOn())
+}
+
+// listen connects. What the server sends waits in events; asked gets its requests, and may
+// put them there too. done ends the connection.
+func (e *Env) listen(ctx context.Context, asked func(r *appclient.Request, push func(appclient.Notification))) (c *appclient.Client, events <-chan appclient.Notification, done func(), err error) {
+	queue, stop := make(chan appclient.Notification, 256), make(chan struct{})
+	push := func(n appclient.Notification) {
+		select {
+		case queue <- n:
+		case <-stop:
+		}
+	}
+	c, err = e.contract(ctx, appclient.Options{OnNotification: push, OnRequest: func(r *appclient.Request) { asked(r, push) }})
+	return c, queue, func() { close(stop); c.Close() }, err
 }
 
 func orClosed(err error) error {
@@ -97,14 +184,15 @@ func (e *Env) message(arg string) (string, error) {
 // send starts a turn or, with queue, waits after the running one.
 func (f *follower) send(ctx context.Context, thread, text string, queue bool) (string, error) {
 	f.thread = thread
+	input := append(appclient.Text(text), f.files...)
 	if queue {
-		q, err := f.c.Enqueue(ctx, app.QueueAddParams{ThreadID: thread, Input: appclient.Text(text)})
+		q, err := f.c.Enqueue(ctx, app.QueueAddParams{ThreadID: thread, Input: input})
 		if err != nil {
 			return "", err
 		}
 		return "", f.env.print(q, func(w io.Writer) { putln(w, "queued", q.ID) })
 	}
-	t, err := f.c.StartTurn(ctx, app.TurnStartParams{ThreadID: thread, Input: appclient.Text(text)})
+	t, err := f.c.StartTurn(ctx, app.TurnStartParams{ThreadID: thread, Input: input, OutputSchema: f.schema})
 	return t.ID, err
 }
 
@@ -124,13 +212,14 @@ type notice struct {
 	WillRetry bool           `json:"willRetry"`
 	Limits    app.RateLimits `json:"rateLimits"`
 	Plan      []app.PlanStep `json:"plan"`
+	Phase     string         `json:"phase"`
 }
 
 // show prints one notification and reports whether the turn is over.
 func (f *follower) show(ctx context.Context, n appclient.Notification, turn string) (done bool, err error) {
 	var p notice
 	_ = strictjson.Unmarshal(n.Params, &p)
-	if f.env.JSON {
+	if f.env.JSON && !f.silent {
 		line := map[string]any{"method": n.Method, "params": n.Params}
 		if n.Seq > 0 {
 			line["seq"] = n.Seq
@@ -138,13 +227,19 @@ func (f *follower) show(ctx context.Context, n appclient.Notification, turn stri
 		if n.ID != nil {
 			line["id"] = n.ID
 		}
-		if err := json.NewEncoder(f.env.Out).Encode(line); err != nil {
+		if err := writeJSON(f.env.Out, line); err != nil {
 			return false, err
 		}
-	} else if n.ID != nil {
-		f.waits(ctx, p.ThreadID)
-	} else {
+	} else if n.ID == nil && !f.env.JSON {
 		f.print(n.Method, p)
+	}
+	switch {
+	case n.ID != nil:
+		if err := f.waits(ctx, p.ThreadID); err != nil {
+			return false, err
+		}
+	case n.Method == "serverRequest/resolved":
+		f.resolved(ctx, n)
 	}
 	if n.Method == "thread/deleted" && p.ThreadID == f.thread { // everybody hears of every thread's end
 		return true, thole.Errorf(thole.CodeGone, "the thread was deleted")
@@ -153,20 +248,30 @@ func (f *follower) show(ctx context.Context, n appclient.Notification, turn stri
 		return false, nil
 	}
 	f.line()
-	switch p.Turn.Status {
+	f.spin.clear()
+	return true, turnError(p.Turn)
+}
+
+// turnError is how a turn ended, nil when it completed.
+func turnError(t app.Turn) error {
+	switch t.Status {
 	case app.TurnCompleted:
-		return true, nil
+		return nil
 	case app.TurnInterrupted:
-		return true, thole.Errorf(thole.CodeConflict, "the turn was interrupted")
+		return thole.Errorf(thole.CodeConflict, "the turn was interrupted")
 	}
-	e := thole.Errorf(thole.CodeInternal, "the turn failed")
-	if p.Turn.Error != nil {
-		e = thole.Errorf(thole.CodeInternal, "the turn failed: %s", p.Turn.Error.Message)
-		if p.Turn.Error.Details != nil {
-			e = e.WithHint("%s", *p.Turn.Error.Details)
-		}
+	if t.Error == nil {
+		return thole.Errorf(codeFailed, "the turn failed")
 	}
-	return true, e
+	code := codeFailed
+	if t.Error.Thole != nil && t.Error.Thole.Code == string(thole.ErrBudget) {
+		code = thole.CodeBudgetExceeded
+	}
+	e := thole.Errorf(code, "the turn failed: %s", t.Error.Message)
+	if t.Error.Details != nil {
+		e = e.WithHint("%s", *t.Error.Details)
+	}
+	return e
 }
 
 // first reports whether a thing is printed for the first time.
@@ -180,6 +285,7 @@ func (f *follower) first(what, id string) bool {
 // text prints a piece of a message or of output.
 func (f *follower) text(s string) {
 	if s != "" {
+		f.spin.clear()
 		marked, fresh := quotePiece(s, !f.inText)
 		put(f.env.Out, marked)
 		f.inText = !fresh
@@ -196,6 +302,10 @@ func (f *follower) line() {
 
 func (f *follower) print(method string, p notice) {
 	out, it := f.env.Out, p.Item
+	f.phase(method, p)
+	if f.silent {
+		return
+	}
 	switch method {
 	case "item/agentMessage/delta", "item/commandExecution/outputDelta":
 		f.first("text", p.ItemID)
@@ -203,6 +313,7 @@ func (f *follower) print(method string, p notice) {
 		return
 	}
 	f.line()
+	f.spin.clear()
 	switch method {
 	case "item/started", "thole/item/updated":
 		f.head(it)
@@ -234,8 +345,15 @@ func (f *follower) print(method string, p notice) {
 		}
 	case "error":
 		if p.WillRetry && p.Error.Message != f.retry {
+			if f.retry == "" { // its own tries may go on for minutes
+				putf(f.env.Err, "thole: %s has no answer from its model service: %s\n", f.agent, p.Error.Message)
+				putf(f.env.Err, "  try: it tries again by itself; %s looks at the service and the credential, %s stops the turn\n",
+					f.env.program("provider list --check"), f.env.program("thread interrupt "+f.thread))
+			} else {
+				putln(f.env.Err, "thole: the agent tries again:", p.Error.Message)
+			}
 			f.retry = p.Error.Message
-			putln(f.env.Err, "thole: the agent tries again:", f.retry)
+			f.spin.set("waiting for the model service, which does not answer")
 		}
 	}
 }
@@ -244,27 +362,13 @@ func (f *follower) print(method string, p notice) {
 // before they have written it.
 func (f *follower) head(it app.Item) {
 	switch {
-	case it.Type == app.ItemCommandExecution && it.Command != nil && *it.Command != "":
+	case it.Type == app.ItemCommandExecution && it.CommandLine() != "":
 		if f.first("head", it.ID) {
-			putln(f.env.Out, "$", hang(*it.Command))
+			putln(f.env.Out, "$", hang(it.CommandLine()))
 		}
 	case it.Type == app.ItemDynamicToolCall || it.Type == app.ItemMCPToolCall:
 		if f.first("head", it.ID) {
 			putln(f.env.Out, "#", it.Tool)
-		}
-	}
-}
-
-// waits prints an ask that came; it stays open for the client that answers first.
-func (f *follower) waits(ctx context.Context, thread string) {
-	pending, err := f.c.Asks(ctx, thread, true)
-	if err != nil {
-		return
-	}
-	for _, a := range pending {
-		if f.first("ask", a.ID) {
-			f.line()
-			printAsk(f.env.Err, thread, a)
 		}
 	}
 }

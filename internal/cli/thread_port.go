@@ -55,7 +55,7 @@ func newThreadPort(env *Env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&p.Close, "close", false, "close the port; connections through it end")
 	cmd.Flags().BoolVar(&browser, "open", false, "open the address in the browser too")
-	cmd.MarkFlagsMutuallyExclusive("close", "open")
+	exclude(cmd, "close", "open")
 	return cmd
 }
 

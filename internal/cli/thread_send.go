@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -20,16 +19,23 @@ import (
 
 func newThreadSend(env *Env) *cobra.Command {
 	var queue, detach bool
+	var asks askFlags
+	var files fileFlags
 	cmd := &cobra.Command{
 		Use: "send THREAD MESSAGE", Short: "Send a message and follow the turn to its end", Args: cobra.ExactArgs(2),
 		Long: "Starts a turn, or gives the message to the running one. MESSAGE - reads standard input.\n" +
-			"The exit code is 0 when the turn completed, 4 when it was interrupted and 1 when it failed.",
+			"The exit code is 0 when the turn completed, 4 when it was interrupted, 8 when it waits for a human and 9 when it failed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := env.message(args[1])
 			if err != nil {
 				return err
 			}
-			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
+			parts, err := files.parts()
+			if err != nil {
+				return err
+			}
+			return env.follow(cmd, asks, func(ctx context.Context, f *follower) (string, error) {
+				f.files = parts
 				if !queue && !detach {
 					if _, err := f.c.Attach(ctx, app.AttachParams{ThreadID: args[0]}); err != nil {
 						return "", err
@@ -39,6 +45,7 @@ func newThreadSend(env *Env) *cobra.Command {
 				if err != nil {
 					return "", err
 				}
+				f.agent = th.ModelProvider
 				if err := env.handKeys(ctx, args[0], th.ModelProvider); err != nil {
 					return "", err
 				}
@@ -46,10 +53,12 @@ func newThreadSend(env *Env) *cobra.Command {
 				if err != nil || queue || !detach {
 					return turn, err
 				}
-				return "", env.print(map[string]string{"turnId": turn}, func(w io.Writer) { putln(w, "turn", turn) })
+				return "", env.print(map[string]string{"turn_id": turn}, func(w io.Writer) { putln(w, "turn", turn) })
 			})
 		},
 	}
+	asks.flags(cmd)
+	files.flags(cmd)
 	cmd.Flags().BoolVar(&queue, "queue", false, "wait after the running turn instead of steering it")
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the turn's id and do not follow it")
 	return cmd
@@ -57,22 +66,25 @@ func newThreadSend(env *Env) *cobra.Command {
 
 func newThreadTail(env *Env) *cobra.Command {
 	var after int64
+	var asks askFlags
 	cmd := &cobra.Command{
 		Use: "tail THREAD", Short: "Follow a thread", Args: cobra.ExactArgs(1),
 		Long: "Prints what happens in a thread from now on, or after a cursor: the member seq of a line of --json output.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return env.follow(cmd, func(ctx context.Context, f *follower) (string, error) {
+			return env.follow(cmd, asks, func(ctx context.Context, f *follower) (string, error) {
 				f.thread = args[0]
 				p := app.AttachParams{ThreadID: args[0]}
 				if after >= 0 {
 					n := uint64(after)
 					p.After = &n
 				}
-				_, err := f.c.Attach(ctx, p)
+				v, err := f.c.Attach(ctx, p)
+				f.agent = v.Thread.ModelProvider
 				return "*", err
 			})
 		},
 	}
+	asks.flags(cmd)
 	cmd.Flags().Int64Var(&after, "after", -1, "continue after this cursor; 0 is the beginning")
 	return cmd
 }
@@ -91,6 +103,11 @@ func newThreadShow(env *Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				one := []app.Thread{th}
+				if err := env.nameStatus(ctx, one, false); err != nil {
+					return err
+				}
+				th = one[0]
 				full := app.ItemsFull
 				page, err := c.Turns(ctx, app.TurnsListParams{ThreadID: args[0], PageParams: app.PageParams{Limit: &limit}, ItemsView: &full})
 				if err != nil {
@@ -163,8 +180,8 @@ func printTurn(w io.Writer, t app.Turn) {
 			for _, in := range it.UserContent() {
 				putln(w, ">", hang(in.Text))
 			}
-		case it.Type == app.ItemCommandExecution && it.Command != nil:
-			putf(w, "$ %s (%s)\n", hang(*it.Command), plainStatus(it.Status))
+		case it.Type == app.ItemCommandExecution:
+			putf(w, "$ %s (%s)\n", hang(it.CommandLine()), plainStatus(it.Status))
 		case it.Text != nil:
 			putln(w, quote(*it.Text))
 		case len(it.Changes) > 0:
@@ -219,68 +236,4 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 		others = "   # or " + strings.Join(a.Decisions[1:], ", ")
 	}
 	putf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, how, others)
-}
-
-func newThreadAnswer(env *Env) *cobra.Command {
-	var decision, message, raw string
-	var answers []string
-	cmd := &cobra.Command{
-		Use: "answer THREAD [ASK]", Short: "Answer what a thread waits for", Args: cobra.RangeArgs(1, 2),
-		Long: "Answers an ask; without its id, the only one that is pending. The first answer counts.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			a, err := answerOf(decision, message, raw, answers)
-			if err != nil {
-				return err
-			}
-			return env.withContract(cmd, func(ctx context.Context, c *appclient.Client) error {
-				id := ""
-				if len(args) == 2 {
-					id = args[1]
-				} else {
-					pending, err := c.Asks(ctx, args[0], true)
-					if err != nil {
-						return err
-					}
-					if len(pending) != 1 {
-						return thole.Errorf(thole.CodeConflict, "%d asks are pending", len(pending)).WithHint("thole thread show %s lists them", args[0])
-					}
-					id = pending[0].ID
-				}
-				ask, err := c.Answer(ctx, args[0], id, a)
-				if err != nil {
-					return err
-				}
-				return env.print(ask, func(w io.Writer) { putln(w, "answered", ask.ID) })
-			})
-		},
-	}
-	cmd.Flags().StringVar(&decision, "decision", "", "allow, always, deny or cancel")
-	cmd.Flags().StringVar(&message, "message", "", "message for the agent with a denial")
-	cmd.Flags().StringArrayVar(&answers, "answer", nil, "QUESTION=TEXT, once per choice")
-	cmd.Flags().StringVar(&raw, "result", "", "JSON: a tool's output or an elicitation's content")
-	return cmd
-}
-
-func answerOf(decision, message, raw string, answers []string) (app.Answer, error) {
-	a := app.Answer{Decision: decision, Message: message}
-	if raw != "" {
-		if !json.Valid([]byte(raw)) {
-			return a, thole.Errorf(thole.CodeInvalid, "--result is not JSON")
-		}
-		a.Result = json.RawMessage(raw)
-	}
-	for _, s := range answers {
-		q, text, ok := strings.Cut(s, "=")
-		if !ok {
-			return a, thole.Errorf(thole.CodeInvalid, "--answer %q is not QUESTION=TEXT", s)
-		}
-		if a.Answers == nil {
-			a.Answers = map[string][]string{}
-		}
-		a.Answers[q] = append(a.Answers[q], text)
-	}
-	if a.Decision == "" && a.Answers == nil && a.Result == nil {
-		return a, thole.Errorf(thole.CodeInvalid, "no answer").WithHint("pass --decision, --answer or --result")
-	}
-	return a, nil
 }

@@ -16,6 +16,7 @@ import (
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
 	"github.com/tholehq/thole/internal/daemon/executors"
+	"github.com/tholehq/thole/internal/daemon/threads"
 	"github.com/tholehq/thole/internal/executord/executorclient"
 	"github.com/tholehq/thole/internal/executord/terminal"
 )
@@ -36,6 +37,9 @@ func newThreadTerminal(env *Env) *cobra.Command {
 				return err
 			}
 			own, _ := env.In.(*os.File)
+			if b.server != nil {
+				return onlyOnServer("thole thread terminal", "log in to the machine of the server")
+			}
 			owner := executorclient.Dial("unix:"+daemon.Socket(b.home), "")
 			conn, err := owner.TerminalAt(cmd.Context(), executors.TerminalPath(thole.ThreadID(args[0])), sizeOf(own))
 			if err != nil {
@@ -43,6 +47,9 @@ func newThreadTerminal(env *Env) *cobra.Command {
 			}
 			defer conn.Close()
 			defer context.AfterFunc(cmd.Context(), func() { conn.Close() })()
+			if env.person() {
+				env.greet(cmd.Context(), args[0])
+			}
 			defer rawMode(own)()
 			defer followSize(own, conn)()
 			go typeIn(conn, env.In) // nothing wakes a reader of stdin: it is not waited for
@@ -58,6 +65,24 @@ func newThreadTerminal(env *Env) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// greet says where the shell is: its prompt looks like any other.
+func (e *Env) greet(ctx context.Context, id string) {
+	list, err := e.find(ctx, threads.FindParams{Text: id, Limit: 1})
+	if err != nil || len(list) == 0 {
+		return
+	}
+	t := list[0]
+	where := t.Dir
+	if t.Branch != "" {
+		where += ", branch " + t.Branch
+	}
+	line := "a shell in the box of " + t.Provider + ", " + where + ", thread " + id
+	for _, row := range breakRows(line, max(e.width(e.Err)-1, 8)) {
+		e.paint(e.Err, dim, func(w io.Writer) { putln(w, row) })
+	}
+	e.paint(e.Err, dim, func(w io.Writer) { putln(w, "what you start ends with it; files stay; exit or Ctrl-D leaves") })
 }
 
 // typeIn passes on what the user says, and its end as a terminal does. That is said

@@ -39,12 +39,7 @@ func printSpent(w io.Writer, t shownTurn) {
 		parts[0] += " in " + ms(s.Model+s.Tools+s.Human+s.Overhead)
 		parts = append(parts, fmt.Sprintf("model %s + tools %s + human %s + overhead %s", ms(s.Model), ms(s.Tools), ms(s.Human), ms(s.Overhead)))
 	}
-	if u := t.Usage; u != nil && u.Input+u.Output+u.CacheRead+u.CacheWrite > 0 {
-		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", u.Input+u.CacheRead+u.CacheWrite, u.Output))
-		if u.CostMicros != nil {
-			parts = append(parts, dollars(*u.CostMicros))
-		}
-	}
+	parts = append(parts, spentText(t.Usage)...)
 	putf(w, "turn %s: %s\n", t.ID, strings.Join(parts, ", "))
 }
 

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/nearest"
 	"github.com/tholehq/thole/internal/platform/session"
 )
 
@@ -28,18 +28,28 @@ func newTokenCreate(env *Env) *cobra.Command {
 			if p.Life, p.Never, err = readLife(expires); err != nil {
 				return err
 			}
+			method := session.MethodTokenCreate
+			if p.User != "" {
+				method = session.MethodServiceToken
+			}
 			var t session.Description
-			if err := env.ask(cmd.Context(), session.MethodTokenCreate, p, &t); err != nil {
+			if err := env.ask(cmd.Context(), method, p, &t); err != nil {
 				return err
 			}
-			return env.print(t, func(w io.Writer) { putln(w, t.Secret) })
+			return env.printValue(t, t.Secret)
 		},
 	}
+	ofService(cmd, &p.User)
 	cmd.Flags().StringVar((*string)(&p.Scope), "scope", string(session.ScopeAct), "what it may do: jobs (only report jobs); read; act (also send, answer, edit); admin (also manage logins and tokens)")
 	cmd.Flags().StringVar(&expires, "expires", "90d", "days or a duration, for example 7d or 12h, or never")
 	cmd.Flags().StringVar(&expires, "expires-in", "90d", "same as --expires")
 	_ = cmd.Flags().MarkDeprecated("expires-in", "use --expires")
 	return cmd
+}
+
+// ofService adds the flag that names the user whose tokens are meant.
+func ofService(cmd *cobra.Command, user *string) {
+	cmd.Flags().StringVar(user, "user", "", "login of a service whose tokens are meant (default: your own)")
 }
 
 // readLife reads days, a duration in whole seconds, or never.
@@ -62,15 +72,16 @@ func readLife(text string) (seconds int64, never bool, err error) {
 }
 
 func newTokenList(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var of string
+	cmd := &cobra.Command{
 		Use: "list", Short: "List tokens, oldest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all []session.Description
-			if err := env.ask(cmd.Context(), session.MethodTokenList, session.TokenParams{}, &all); err != nil {
+			if err := env.ask(cmd.Context(), session.MethodTokenList, session.TokenParams{User: of}, &all); err != nil {
 				return err
 			}
 			return env.print(all, func(w io.Writer) {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "ID\tNAME\tSCOPE\tCREATED\tLAST USED\tEXPIRES\n")
 				warn := 0
 				for _, one := range all {
@@ -86,6 +97,8 @@ func newTokenList(env *Env) *cobra.Command {
 			})
 		},
 	}
+	ofService(cmd, &of)
+	return cmd
 }
 
 func day(at time.Time) string {
@@ -96,13 +109,50 @@ func day(at time.Time) string {
 }
 
 func newTokenRevoke(env *Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "revoke ID", Short: "Revoke a token and what was made with it; its clients are refused from now on", Args: cobra.ExactArgs(1),
+	var of string
+	cmd := &cobra.Command{
+		Use: "revoke NAME|ID", Short: "Revoke a token and what was made with it; its clients are refused from now on", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{ID: args[0]}, nil); err != nil {
+			var all []session.Description
+			if err := env.ask(cmd.Context(), session.MethodTokenList, session.TokenParams{User: of}, &all); err != nil {
 				return err
 			}
-			return env.print(struct{}{}, func(w io.Writer) { putln(w, "revoked "+args[0]) })
+			one, err := tokenCalled(args[0], all)
+			if err != nil {
+				return err
+			}
+			if err := env.ask(cmd.Context(), session.MethodTokenRevoke, session.TokenParams{User: of, ID: one.ID}, nil); err != nil {
+				return err
+			}
+			return env.print(one, func(w io.Writer) { putf(w, "revoked %s, %s\n", one.Name, one.ID) })
 		},
 	}
+	ofService(cmd, &of)
+	return cmd
+}
+
+// tokenCalled finds a token by its id, or by a name that only one has.
+func tokenCalled(what string, all []session.Description) (session.Description, error) {
+	var called []session.Description
+	var names, ids []string
+	for _, t := range all {
+		if t.ID == what {
+			return t, nil
+		}
+		names = append(names, t.Name)
+		if t.Name == what {
+			called, ids = append(called, t), append(ids, t.ID)
+		}
+	}
+	none := thole.Errorf(thole.CodeNotFound, "no token %s", what)
+	like := nearest.Of(what, names)
+	switch {
+	case len(called) == 1:
+		return called[0], nil
+	case len(called) > 1:
+		return session.Description{}, thole.Errorf(thole.CodeConflict, "%d tokens are called %s", len(called), what).WithHint("revoke one by its id: %s", strings.Join(ids, ", "))
+	case len(like) > 0:
+		return session.Description{}, none.WithHint("did you mean %s? thole token list shows them", strings.Join(like, " or "))
+	}
+	return session.Description{}, none.WithHint("thole token list shows them")
 }

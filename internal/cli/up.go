@@ -80,7 +80,7 @@ func refuseSecond(ctx context.Context, home string) error {
 	switch {
 	case errors.Is(err, daemonclient.ErrNobody):
 		return nil
-	case err == nil && st.Role == "up":
+	case err == nil && st.Role != "daemon":
 		return daemon.Up(home, st.PID)
 	}
 	return err
@@ -97,6 +97,10 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 			os.Exit(130)
 		}()
 	})()
+	if !o.Demo && !env.agentInstalled(ctx, o.Config.Providers) {
+		putln(env.Err, "warning: no turn can run yet: there is no agent on this machine")
+		putln(env.Err, "  try:", hang(noAgent("").Hint))
+	}
 	putln(env.Err, "starting thole on "+o.Config.Home)
 	o.Web = func(page system.Page) {
 		_ = env.print(page, func(w io.Writer) {
@@ -104,24 +108,30 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 				putln(w, "warning: "+page.Warning)
 			}
 			putln(w, "thole is up: "+page.URL)
+			if page.Setup != "" {
+				putln(w, "For several users, set it up once within the hour: "+page.Setup)
+			}
 			if !strings.HasSuffix(page.Base, page.Listen) {
 				putln(w, "It listens on "+page.Listen+".")
+			}
+			if page.Relay != "" {
+				putln(w, "Its relay for exec-servers is "+page.Relay+", for who has a token of "+o.Config.Relay.TokensFile+".")
 			}
 			switch {
 			case o.Sample != "":
 				putln(w, "This is a demo, in a home of its own: "+o.Config.Home+". Its threads work on copies of the sample repository "+o.Sample+".")
-				putln(w, "Say \"fix the greeting\" on the page, or run: THOLE_HOME="+o.Config.Home+" thole run \"fix the greeting\"")
+				putln(w, "Say \"fix the greeting\" on the page, or run: "+env.program("run \"fix the greeting\""))
 			case o.Demo:
 				putln(w, "The scripted agent repeats what you send, and does what follows sim: as in \"sim: run ls -la ;; write notes.txt hello\".")
 			}
-			putln(w, "The link logs one browser in; `thole login` makes another. Ctrl-C stops.")
+			putln(w, "The link logs one browser in; `"+env.program("login")+"` makes another. Ctrl-C stops.")
 		})
 		if browser {
 			openBrowser(filepath.Join(o.Config.Home, "login.html"), page.URL)
 		}
 	}
 	defer func() { _ = os.Remove(filepath.Join(o.Config.Home, "login.html")) }()
-	o.Leaves = func(left []executors.Left) { sayLeft(env.Err, left, o.Config.Executor.OrphanTimeout, time.Now()) }
+	o.Leaves = func(left []executors.Left) { env.sayLeft(env.Err, left, o.Config.Executor.OrphanTimeout, time.Now()) }
 	_, err := system.Run(ctx, o)
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -130,22 +140,36 @@ func up(ctx context.Context, env *Env, o system.Options, browser bool) error {
 }
 
 // sayLeft says what goes on without us, until when, and how to end it.
-func sayLeft(w io.Writer, left []executors.Left, after time.Duration, now time.Time) {
+func (e *Env) sayLeft(w io.Writer, left []executors.Left, after time.Duration, now time.Time) {
 	if len(left) == 0 {
 		return
 	}
-	putf(w, "%d executors go on until %s (executor.orphan_timeout is %s) or the next thole up:\n", len(left), now.Add(after).Format(time.DateTime), after)
+	goOn := "go on"
+	if len(left) == 1 {
+		goOn = "goes on"
+	}
+	putf(w, "%s %s until %s (executor.orphan_timeout is %s) or the next %s:\n", count(len(left), "executor"), goOn, now.Add(after).Format(time.DateTime), after, e.program("up"))
+	jobs := false
 	for _, l := range left {
-		what := "idle"
+		var does []string
 		switch {
 		case l.Waits:
-			what = "turn " + string(l.Turn) + " waits for an answer"
+			does = append(does, "turn "+string(l.Turn)+" waits for an answer")
 		case l.Turn != "":
-			what = "a turn is running, " + string(l.Turn)
+			does = append(does, "a turn is running, "+string(l.Turn))
 		}
-		putf(w, "  thread %s, executor %s: %s\n", l.Thread, l.Executor, what)
+		for _, job := range l.Jobs {
+			does, jobs = append(does, "job "+string(job)+" is running"), true
+		}
+		if len(does) == 0 {
+			does = []string{"idle"}
+		}
+		putf(w, "  thread %s, executor %s: %s\n", l.Thread, l.Executor, strings.Join(does, ", "))
 	}
-	putln(w, "stop them now with: thole thread close --all --interrupt")
+	if jobs {
+		putln(w, "the commands of jobs go on as well: the next thole up delivers what they come to, and a job whose executor has ended by then fails")
+	}
+	putln(w, "stop them now with: "+e.program("thread close --all --interrupt"))
 }
 
 // openBrowser does its best; the address is on the screen anyway. The browser is

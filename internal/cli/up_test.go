@@ -1,15 +1,39 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/daemon"
+	"github.com/tholehq/thole/internal/daemon/executors"
 )
+
+// What goes on without thole up is named: turns, and jobs with what becomes of them. Only an
+// executor that does nothing is idle.
+func TestWhatGoesOnWithoutUp(t *testing.T) {
+	said := func(left ...executors.Left) string {
+		var out bytes.Buffer
+		(&Env{}).sayLeft(&out, left, time.Hour, time.Unix(0, 0))
+		return out.String()
+	}
+	if got := said(executors.Left{Thread: "T", Executor: "X", Jobs: []thole.JobID{"J"}}); !strings.HasPrefix(got, "1 executor goes on until ") || !strings.Contains(got, "executor X: job J is running\n") ||
+		!strings.Contains(got, "the next thole up delivers what they come to") || strings.Contains(got, "idle") {
+		t.Errorf("with a job:\n%s", got)
+	}
+	if got := said(executors.Left{Executor: "X"}, executors.Left{Executor: "Y", Turn: "R", Jobs: []thole.JobID{"J", "K"}}); !strings.HasPrefix(got, "2 executors go on until ") ||
+		!strings.Contains(got, "executor X: idle\n") || !strings.Contains(got, "executor Y: a turn is running, R, job J is running, job K is running\n") {
+		t.Errorf("with more:\n%s", got)
+	}
+	if got := said(executors.Left{Executor: "X"}); strings.Contains(got, "job") {
+		t.Errorf("without a job:\n%s", got)
+	}
+}
 
 // A home whose owner does not answer is not a home without one: thole up begins no
 // hand-over then. One that nobody owns is free, also with a dead owner's socket.

@@ -4,7 +4,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func readTime(flag, text string) (time.Time, error) {
 }
 
 func printUsage(w io.Writer, by string, u spend.Usage) {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	t := newTable(w)
 	putf(t, "%s\tTURNS\tCALLS\tINPUT\tOUTPUT\tREASONING\tCACHE READ\tCACHE WRITE\tCOST\n", strings.ToUpper(by))
 	row := func(key string, s spend.Sum) {
 		cost := budget.Money(s.CostMicros)
@@ -108,7 +107,7 @@ func newUsagePrices(env *Env) *cobra.Command {
 			}
 			return env.print(p, func(w io.Writer) {
 				putf(w, "version %s, as of %s (%s), US dollars per million tokens\n", p.Version, p.AsOf, p.Origin)
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "MODEL\tPROVIDER\tFROM\tPROMPT OVER\tIN\tOUT\tCACHE READ\tCACHE WRITE\n")
 				for _, r := range p.Items {
 					putf(t, "%s\t%s\t%s\t%d\t%g\t%g\t%g\t%g\n", r.Model, dash(r.Provider), dash(r.From), r.PromptOver, r.In, r.Out, r.CacheRead, r.CacheWrite)

@@ -51,7 +51,7 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 				putf(env.Err, "thole: a turn runs; these are the files as of %s, before it (--wait waits for its end)\n", got.Synced.Local().Format(time.DateTime))
 			}
 			return env.print(got, func(w io.Writer) {
-				putf(w, "%d files and %d links, %d bytes, as synced %s, are in %s\n", got.Files, got.Links, got.Bytes, got.Synced.Local().Format(time.DateTime), got.Dir)
+				putf(w, "%s and %s, %s, as synced %s, are in %s\n", count(got.Files, "file"), count(got.Links, "link"), count(got.Bytes, "byte"), got.Synced.Local().Format(time.DateTime), got.Dir)
 				for _, path := range got.Skipped {
 					putf(w, "left out: %q\n", path)
 				}
@@ -64,7 +64,7 @@ func newWorkspaceExport(env *Env) *cobra.Command {
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until no turn runs")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "write what is saved now, however old it is")
 	cmd.Flags().BoolVar(&raw, "raw", false, "keep the agent's records, and hooks and configuration of git that run programs: look at them before you type git")
-	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
+	exclude(cmd, "wait", "no-wait")
 	return cmd
 }
 
