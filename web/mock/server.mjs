@@ -102,7 +102,7 @@ async function runScript(s, message, speed) {
   }
   await script(io, text);
   const outcome = s.stop ? "interrupted" : /fail/.test(text) ? "failed" : "completed";
-  run.usage = { input: 18400, output: 1260, cache_read: 12100, context_window: 272000 };
+  run.usage = { input: 18400, output: 1260, cache_read: 12100, context_window: 272000, last: { input: 9200, output: 630, cache_read: 6050 } };
   Object.assign(run, { outcome, ended_at: now(), phase: { interrupted: "canceled", failed: "failed", completed: "succeeded" }[outcome] });
   const error = outcome === "failed" ? { code: "rate_limit", message: "The model service answered 429", hint: "wait a minute, then retry", status: 429 } : undefined;
   if (error) {

@@ -1,3 +1,5 @@
+import { t } from "../i18n";
+import { translated } from "../i18n/phrases";
 import { proof, proofHeader } from "./proof";
 
 /** Problem is an answer that is not a success: what happened, and what to do about it. */
@@ -34,7 +36,7 @@ interface Options {
 }
 
 /** silent is the problem of a request that nobody answered: what became of it is not known. */
-export const silent = (): Problem => new Problem("thole does not answer", 0, "unavailable", "is `thole up` still running?");
+export const silent = (): Problem => new Problem(t("problem.silent"), 0, "unavailable", t("problem.silentHint"));
 
 /** signedOut is called once a request finds nobody logged in. */
 let signedOut: () => void = () => {};
@@ -76,10 +78,16 @@ export async function problemOf(response: Response, strange = false): Promise<Pr
   try {
     const body = JSON.parse(text) as { title?: string; detail?: string; code?: string; hint?: string; errors?: { message?: string; location?: string }[] };
     const fields = body.errors?.map((it) => [it.location, it.message].filter(Boolean).join(": ")).join("; ");
-    return new Problem(body.detail || body.title || status, response.status, body.code ?? "internal", body.hint || fields || undefined, trace);
+    return refusal(response.status, body.code, body.detail || body.title || status, body.hint || fields || undefined, trace);
   } catch {
-    return new Problem(plain || status, response.status, response.headers.get("x-thole-code") ?? "internal", undefined, trace);
+    const code = response.headers.get("x-thole-code") ?? undefined;
+    return refusal(response.status, code, plain || status, undefined, trace);
   }
+}
+
+function refusal(status: number, code = "internal", said: string, hint?: string, trace?: string): Problem {
+  const { message, hint: help } = translated({ message: said, hint, code });
+  return new Problem(message, status, code, help, trace);
 }
 
 export const get = async <T>(path: string, signal?: AbortSignal): Promise<T> => (await request<T>("GET", path, { signal })).data;

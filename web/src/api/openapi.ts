@@ -176,6 +176,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of a set-up, invitation or reset, and of logins with a password */
+        get: operations["get-auth-account"];
+        put?: never;
+        /** Choose a password with a link, and log in */
+        post: operations["post-auth-account"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/account.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The script of the account page */
+        get: operations["get-auth-account.js"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/device": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page on which a person lets a program in */
+        get: operations["get-auth-device"];
+        put?: never;
+        /** Ask that a person lets this program in */
+        post: operations["post-auth-device"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/device.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The script of that page */
+        get: operations["get-auth-device.js"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/device/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Whether a person has let this program in */
+        post: operations["post-auth-device-state"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/devices/{code}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the program that waits with a code */
+        get: operations["get-auth-devices-code"];
+        put?: never;
+        /** Let the program in that waits with a code, or refuse it */
+        post: operations["post-auth-devices-code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/login": {
         parameters: {
             query?: never;
@@ -186,7 +291,7 @@ export interface paths {
         /** The page that a login link opens; it posts the code */
         get: operations["get-auth-login"];
         put?: never;
-        /** Log in with the code of a link or an API token */
+        /** Log in with the code of a link, an API token, or a login and its password */
         post: operations["post-auth-login"];
         delete?: never;
         options?: never;
@@ -254,8 +359,77 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End this login */
+        /** End this login or revoke this API token */
         post: operations["post-auth-logout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/oidc/backchannel-logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take the provider's message that logins are over */
+        post: operations["post-auth-oidc-backchannel-logout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page to which the provider of logins sends browsers back */
+        get: operations["get-auth-oidc-callback"];
+        put?: never;
+        /** Log in with the answer of the provider of logins */
+        post: operations["post-auth-oidc-callback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/oidc/callback.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The script of that page */
+        get: operations["get-auth-oidc-callback.js"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/oidc/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Log in at the provider of logins */
+        get: operations["get-auth-oidc-start"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -326,6 +500,23 @@ export interface paths {
         post?: never;
         /** Revoke an API token */
         delete: operations["delete-auth-tokens-token-id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/ways": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How people can log in here */
+        get: operations["get-auth-ways"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -453,6 +644,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/contract": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The Codex app-server protocol over a WebSocket, as the user of an API token */
+        get: operations["get-contract"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -494,8 +702,25 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the questions that wait for this user */
+        /** List the questions that wait for this user, oldest first */
         get: operations["get-human-loop"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the questions that wait for this user with their sessions, oldest first */
+        get: operations["get-inbox"];
         put?: never;
         post?: never;
         delete?: never;
@@ -514,7 +739,7 @@ export interface paths {
         /** List background jobs, newest first */
         get: operations["get-jobs"];
         put?: never;
-        /** Record a job that has begun elsewhere */
+        /** Register a job that runs elsewhere; thole runs nothing, and waits for complete or fail */
         post: operations["post-jobs"];
         delete?: never;
         options?: never;
@@ -607,6 +832,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Call a method of the command line, as the user of the token */
+        post: operations["post-methods"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -658,6 +900,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/providers/{provider}/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a session gets of the user's own configuration of an agent CLI */
+        get: operations["get-providers-provider-config"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/readyz": {
         parameters: {
             query?: never;
@@ -665,7 +924,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server is there */
+        /** Whether the server can take work: store, dispatcher and the agents' logins */
         get: operations["get-readyz"];
         put?: never;
         post?: never;
@@ -760,6 +1019,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/runs/{run_id}/phases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The phases that a run went through, oldest first */
+        get: operations["get-runs-run-id-phases"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/runs/{run_id}/steer": {
         parameters: {
             query?: never;
@@ -828,6 +1104,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find messages by a part of their text, those of the newest run first, with the place in each */
+        get: operations["get-search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions": {
         parameters: {
             query?: never;
@@ -835,11 +1128,28 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List sessions, newest first */
+        /** List sessions, pinned ones first, then newest first */
         get: operations["get-sessions"];
         put?: never;
         /** Create a session */
         post: operations["post-sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pin, archive or delete many sessions, each by itself */
+        post: operations["post-sessions-bulk"];
         delete?: never;
         options?: never;
         head?: never;
@@ -861,7 +1171,7 @@ export interface paths {
         delete: operations["delete-sessions-session-id"];
         options?: never;
         head?: never;
-        /** Rename, archive or change a session */
+        /** Rename, archive, pin or change a session */
         patch: operations["patch-sessions-session-id"];
         trace?: never;
     };
@@ -1001,6 +1311,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions/{session_id}/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Have the agent shorten its memory of the session, after the run under way */
+        post: operations["post-sessions-session-id-compact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions/{session_id}/events": {
         parameters: {
             query?: never;
@@ -1010,6 +1337,23 @@ export interface paths {
         };
         /** Follow a session */
         get: operations["get-sessions-session-id-events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The whole session as Markdown or JSON, as a file */
+        get: operations["get-sessions-session-id-export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1052,6 +1396,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions/{session_id}/files/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find files of the session's workspace by a part of their path, best first */
+        get: operations["get-sessions-session-id-files-search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/sessions/{session_id}/fork": {
         parameters: {
             query?: never;
@@ -1061,7 +1422,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Copy a session up to a run */
+        /** Copy a session up to a run or before one, and go on there */
         post: operations["post-sessions-session-id-fork"];
         delete?: never;
         options?: never;
@@ -1095,6 +1456,40 @@ export interface paths {
         };
         /** List items */
         get: operations["get-sessions-session-id-items"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/items/{item_id}/output": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A part of what a command wrote */
+        get: operations["get-sessions-session-id-items-item-id-output"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/items/{item_id}/output/text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All that is kept of what a command wrote, as text */
+        get: operations["get-sessions-session-id-items-item-id-output-text"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1268,7 +1663,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Run a queued message now */
+        /** Run a queued message now; one that runs or ran already is its run */
         post: operations["post-sessions-session-id-queue-message-id-start"];
         delete?: never;
         options?: never;
@@ -1288,6 +1683,24 @@ export interface paths {
         put?: never;
         /** Start a run */
         post: operations["post-sessions-session-id-runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sessions/{session_id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the share links of a session */
+        get: operations["get-sessions-session-id-shares"];
+        put?: never;
+        /** Make a link with which anybody can read this session until it expires */
+        post: operations["post-sessions-session-id-shares"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1354,6 +1767,108 @@ export interface paths {
         };
         /** List commands, file changes and tool calls */
         get: operations["get-sessions-session-id-tool-executions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shared": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The session of a share link */
+        get: operations["get-shared"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shared/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follow it */
+        get: operations["get-shared-events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shared/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Its chat as UI messages; pages are whole runs */
+        get: operations["get-shared-messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the share links of all sessions */
+        get: operations["get-shares"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shares/{share_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a share link; who reads with it is cut off */
+        delete: operations["delete-shares-share-id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sources/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find files of a repository or directory by a part of their path, best first; for the page on this machine only */
+        get: operations["get-sources-files"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1596,6 +2111,8 @@ export interface components {
             id: string;
             /** @description a browser of this machine: its directories can be sources */
             local?: boolean;
+            /** @description where to log out at the provider of logins too, after the logout here */
+            logout_url?: string;
             /** @description to be sent as Thole-Proof with the cookie; only in the answer to a login */
             proof?: string;
             /** @enum {string} */
@@ -1604,13 +2121,18 @@ export interface components {
             /** @enum {string} */
             via: "cookie" | "token";
         };
+        AccountIn: {
+            code: string;
+            login?: string;
+            name?: string;
+            password: string;
+        };
         AccountUserStruct: {
             id: string;
             login: string;
             name: string;
         };
         Answer: {
-            amendment?: unknown;
             answers?: {
                 [key: string]: string[];
             };
@@ -1654,6 +2176,26 @@ export interface components {
             commit: string;
             name: string;
         };
+        BulkIn: {
+            /** @enum {string} */
+            action: "archive" | "unarchive" | "pin" | "unpin" | "delete";
+            /** @description a session that is named twice is changed once */
+            ids: string[];
+        };
+        BulkOut: {
+            /** Format: int64 */
+            done: number;
+            /** @description in the order of the ids */
+            items: components["schemas"]["BulkResult"][];
+        };
+        BulkResult: {
+            done: boolean;
+            /** @description why it is not done */
+            error?: components["schemas"]["RunError"];
+            id: string;
+            /** @description as it is now; absent when deleted or not done */
+            session?: components["schemas"]["Session"];
+        };
         ChangedFile: {
             /** Format: int64 */
             added: number;
@@ -1693,7 +2235,7 @@ export interface components {
             from: string;
             /** @description the session works on the user's own directory: there is nothing to apply, pull or merge */
             in_place?: boolean;
-            /** @description what no state has, and why: files that cannot be read, are too large, or are repositories without a commit */
+            /** @description what no state has, and why: files that cannot be read, are too large or have a name that git refuses, pipes in the place of files that git reads, and repositories without a commit */
             left_out?: string[];
             /** @description the later state is that of now, and a run under way may change it */
             live?: boolean;
@@ -1756,6 +2298,7 @@ export interface components {
         };
         ChatClientPart: {
             approval?: components["schemas"]["ClientPartApprovalStruct"];
+            filename?: string;
             mediaType?: string;
             state?: string;
             text?: string;
@@ -1838,6 +2381,8 @@ export interface components {
             chatId?: string;
             effort?: string;
             executionProfile?: string;
+            /** @description the chat is known: when there is none of this id, it is not made but refused as not_found */
+            existing?: boolean;
             id?: string;
             messageId?: string;
             messages?: components["schemas"]["ChatClientMessage"][];
@@ -1882,6 +2427,42 @@ export interface components {
             sources: components["schemas"]["UpstreamChecked"][];
             title: string;
         };
+        DeviceCode: {
+            /** Format: int64 */
+            expires_in: number;
+            /**
+             * Format: int64
+             * @description seconds between two looks
+             */
+            interval: number;
+            user_code: string;
+            verification_uri_complete: string;
+        };
+        DeviceIn: {
+            /** @description what asks, and on which machine */
+            name: string;
+            /**
+             * @description act when absent
+             * @enum {string}
+             */
+            scope?: "read" | "act" | "admin";
+            /** @description SHA-256 of the API token that the program made, in hexadecimal */
+            token_sha256: string;
+        };
+        DeviceState: {
+            /** @enum {string} */
+            state: "waiting" | "confirmed" | "gone";
+        };
+        DeviceView: {
+            /** @description that it asked from */
+            address: string;
+            /** Format: date-time */
+            created_at: string;
+            /** @description this login is new enough to confirm */
+            fresh: boolean;
+            name: string;
+            scope: string;
+        };
         EndEvent: {
             /** @enum {string} */
             reason: "shutdown" | "logout" | "deleted";
@@ -1924,6 +2505,7 @@ export interface components {
             outcome?: "completed" | "failed" | "interrupted";
             /** @enum {string} */
             phase?: "queued" | "claimed" | "restoring" | "linking" | "preparing" | "running" | "waiting_human" | "syncing" | "exported" | "succeeded" | "failed" | "canceled";
+            pinned?: boolean;
             question?: components["schemas"]["Question"];
             question_id?: string;
             settings?: components["schemas"]["Settings"];
@@ -2007,21 +2589,92 @@ export interface components {
             /** @description there are more than are listed */
             truncated: boolean;
         };
+        ForkIn: {
+            /**
+             * Format: uuid
+             * @description the first run to leave out
+             */
+            before_run_id?: string;
+            name?: string;
+            /** @description what to run there at once; {} with before_run_id is the message of that run again */
+            run?: components["schemas"]["Message"];
+            /**
+             * Format: uuid
+             * @description the last run to keep; all that ended when absent
+             */
+            up_to_run_id?: string;
+        };
+        FoundFile: {
+            /** @enum {string} */
+            kind: "file" | "directory";
+            /** @description below the workspace */
+            path: string;
+        };
         Health: {
             /** @enum {string} */
             status: "ok";
             version: string;
         };
+        InboxEntry: {
+            /** @description what the decision always would allow, in words; the agent's own rule stays on the server */
+            always?: string[];
+            /** @description the same for clients that have words of their own */
+            always_rules?: components["schemas"]["Rule"][];
+            answer?: components["schemas"]["Answer"];
+            answered_by?: string;
+            /** Format: date-time */
+            asked_at?: string;
+            changes?: components["schemas"]["FileChange"][];
+            command?: string;
+            /** Format: date-time */
+            deadline?: string;
+            decisions?: ("allow" | "always" | "deny" | "cancel")[];
+            dir?: string;
+            item_id?: string;
+            /** @enum {string} */
+            kind: "command" | "file_change" | "permissions" | "plan" | "elicitation" | "tool" | "input";
+            question_id: string;
+            questions?: components["schemas"]["AskQuestion"][];
+            reason?: string;
+            /** Format: date-time */
+            resolved_at?: string;
+            run_id: string;
+            schema?: unknown;
+            session: components["schemas"]["InboxSession"];
+            session_id: string;
+            /** @enum {string} */
+            state: "pending" | "answered" | "expired" | "canceled" | "self_answered";
+            /** @description what is asked: the command, the paths of the files, the question in words */
+            text: string;
+            title?: string;
+            tool?: components["schemas"]["ToolCall"];
+            /** @description the rights that are asked for, in words */
+            wants?: string[];
+            /** @description the same for clients that have words of their own */
+            wants_rules?: components["schemas"]["Rule"][];
+        };
+        InboxSession: {
+            archived: boolean;
+            id: string;
+            /** @description the session whose agent started it */
+            parent_id?: string;
+            provider: string;
+            title: string;
+        };
         Input: {
+            /** @description of a file */
+            name?: string;
             text?: string;
             type: string;
             url?: string;
         };
         InputPart: {
+            /** @description of a file; it is made a plain name without a path */
+            name?: string;
             text?: string;
             /** @enum {string} */
-            type: "text" | "image";
-            /** @description a data: URL or a path in the workspace, for images */
+            type: "text" | "image" | "file";
+            /** @description a data: URL in base64, or for images a path in the workspace; a file has at most 10 MB */
             url?: string;
         };
         Item: {
@@ -2069,6 +2722,11 @@ export interface components {
             result?: string;
             /** @description one line about the result; for a failure why */
             summary?: string;
+        };
+        LaidFile: {
+            /** Format: int64 */
+            bytes: number;
+            path: string;
         };
         Limit: {
             name: string;
@@ -2137,6 +2795,20 @@ export interface components {
             /** @description cursor of the next page */
             next?: string;
         };
+        ListFoundFile: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["FoundFile"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListInboxEntry: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["InboxEntry"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
         ListItem: {
             /** @description cursor of the page before */
             back?: string;
@@ -2193,10 +2865,31 @@ export interface components {
             /** @description cursor of the next page */
             next?: string;
         };
+        ListRunPhase: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["RunPhase"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListSearchHit: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["SearchHit"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
         ListSession: {
             /** @description cursor of the page before */
             back?: string;
             items: components["schemas"]["Session"][];
+            /** @description cursor of the next page */
+            next?: string;
+        };
+        ListShareDescription: {
+            /** @description cursor of the page before */
+            back?: string;
+            items: components["schemas"]["SessionShareDescription"][];
             /** @description cursor of the next page */
             next?: string;
         };
@@ -2230,7 +2923,15 @@ export interface components {
         };
         LoginIn: {
             code?: string;
+            login?: string;
+            password?: string;
             token?: string;
+        };
+        McpServer: {
+            name: string;
+            off?: boolean;
+            /** @description of one that is reached by HTTP; others run in the box */
+            origin?: string;
         };
         Merged: {
             branch: string;
@@ -2246,6 +2947,7 @@ export interface components {
             fast_forward?: boolean;
             /** @description the branch of the repository that is checked out */
             into: string;
+            /** @description what else the user must know: files that no state has, and commits that the branch names and does not have */
             notes?: string[];
             /** @description commit that the branch was at before */
             old?: string;
@@ -2257,6 +2959,10 @@ export interface components {
             input?: components["schemas"]["InputPart"][];
             /** @description short for one text part */
             text?: string;
+        };
+        MethodInBody: {
+            method: string;
+            params?: unknown;
         };
         NetworkOut: {
             /** @description of this session; with policy list nothing else passes */
@@ -2292,6 +2998,49 @@ export interface components {
             default: components["schemas"]["SourceChoice"];
             items: components["schemas"]["RecentSource"][];
         };
+        OutputPage: {
+            /**
+             * Format: int64
+             * @description offset to read on at; absent at the end
+             */
+            next?: number;
+            /**
+             * Format: int64
+             * @description where text begins, in bytes; after the one that was asked for where nothing is kept of what is between
+             */
+            offset: number;
+            /** @description the command runs */
+            open: boolean;
+            /**
+             * Format: int64
+             * @description bytes that are not kept: those between the first MiB and the end
+             */
+            skipped?: number;
+            text: string;
+            /**
+             * Format: int64
+             * @description bytes of the whole output, so far
+             */
+            total: number;
+        };
+        OwnConfig: {
+            /** @description what a session gets */
+            files: components["schemas"]["LaidFile"][];
+            /** @description each file and key of the user's, and what becomes of it */
+            keys: components["schemas"]["OwnconfigLine"][];
+            /** @description sessions get nothing of the user's own configuration */
+            off?: boolean;
+            provider: string;
+            servers: components["schemas"]["McpServer"][];
+            skills: string[];
+        };
+        OwnconfigLine: {
+            fate: string;
+            from: string;
+            key?: string;
+            to?: string;
+            why?: string;
+        };
         "Patch-sessions-session-idRequest": {
             archived?: boolean;
             effort?: string;
@@ -2302,10 +3051,14 @@ export interface components {
             name?: string;
             /** @description what the agent may reach; at most what the configuration allows, which is "default" */
             network?: components["schemas"]["EventNetworkPolicy"];
+            pinned?: boolean;
             provider?: string;
             provider_options?: {
                 [key: string]: unknown;
             };
+        };
+        "Post-auth-devices-codeRequest": {
+            confirm: boolean;
         };
         "Post-auth-ticketsRequest": {
             /** @description path and query of the GET, without the ticket */
@@ -2354,6 +3107,7 @@ export interface components {
             task_kind?: string;
         };
         "Post-runs-run-id-human-loop-question-id-replyRequest": {
+            /** @description the agent's own rule to remember with always; the one it offered when absent */
             amendment?: unknown;
             /** @description by question id */
             answers?: {
@@ -2388,13 +3142,6 @@ export interface components {
              */
             turn?: number;
         };
-        "Post-sessions-session-id-forkRequest": {
-            /**
-             * Format: uuid
-             * @description the last run to keep; all when absent
-             */
-            up_to_run_id?: string;
-        };
         "Post-sessions-session-id-portsRequest": {
             /**
              * Format: int32
@@ -2422,12 +3169,21 @@ export interface components {
             model?: string;
             /** @description the settings are for this run only */
             once?: boolean;
+            /** @description a JSON schema of an object: the run's last message is JSON text that satisfies it */
+            output_schema?: unknown;
             provider?: string;
             provider_options?: {
                 [key: string]: unknown;
             };
             /** @description short for one text part */
             text?: string;
+        };
+        "Post-sessions-session-id-sharesRequest": {
+            /**
+             * Format: int64
+             * @description seconds; 7 days when absent, at most 90
+             */
+            expires_in?: number;
         };
         "Post-sessionsRequest": {
             effort?: string;
@@ -2478,6 +3234,11 @@ export interface components {
             /** @description about:blank: the code says what kind of problem it is */
             type: string;
         };
+        ProviderAnswer: {
+            code: string;
+            iss?: string;
+            state: string;
+        };
         ProviderCapabilities: {
             ask_survives_restart: string;
             compact: string;
@@ -2502,6 +3263,8 @@ export interface components {
             fix?: string;
             models?: components["schemas"]["ProviderModel"][];
             name: string;
+            /** @description what else it can be run as: values of execution_profile besides the neutral ones */
+            native_modes: components["schemas"]["TableMode"][];
             pinned_version?: string;
             problem?: string;
             profiles: components["schemas"]["ProviderProfileMap"][];
@@ -2513,6 +3276,7 @@ export interface components {
             default_effort?: string;
             efforts?: string[];
             id: string;
+            inputs?: string[];
             title: string;
         };
         ProviderProfileMap: {
@@ -2541,6 +3305,7 @@ export interface components {
              * @description that the session's branch has more than its beginning
              */
             commits: number;
+            /** @description what else the user must know: files that no state has, and commits that the branch names and does not have */
             notes?: string[];
             /** @description commit that the branch was at before */
             old?: string;
@@ -2549,6 +3314,8 @@ export interface components {
         Pushed: {
             branch: string;
             commit: string;
+            /** @description what else the user must know */
+            notes?: string[];
             /** @description what git and the remote said */
             output?: string;
             remote: string;
@@ -2564,7 +3331,10 @@ export interface components {
             value: string;
         };
         Question: {
-            amendment?: unknown;
+            /** @description what the decision always would allow, in words; the agent's own rule stays on the server */
+            always?: string[];
+            /** @description the same for clients that have words of their own */
+            always_rules?: components["schemas"]["Rule"][];
             answer?: components["schemas"]["Answer"];
             answered_by?: string;
             /** Format: date-time */
@@ -2577,7 +3347,7 @@ export interface components {
             dir?: string;
             item_id?: string;
             /** @enum {string} */
-            kind: "command" | "file_change" | "permissions" | "plan" | "elicitation" | "tool" | "auth" | "input";
+            kind: "command" | "file_change" | "permissions" | "plan" | "elicitation" | "tool" | "input";
             question_id: string;
             questions?: components["schemas"]["AskQuestion"][];
             reason?: string;
@@ -2590,6 +3360,10 @@ export interface components {
             state: "pending" | "answered" | "expired" | "canceled" | "self_answered";
             title?: string;
             tool?: components["schemas"]["ToolCall"];
+            /** @description the rights that are asked for, in words */
+            wants?: string[];
+            /** @description the same for clients that have words of their own */
+            wants_rules?: components["schemas"]["Rule"][];
         };
         QueuedMessage: {
             client_id?: string;
@@ -2598,6 +3372,18 @@ export interface components {
             id: string;
             input: components["schemas"]["Input"][];
             session_id: string;
+        };
+        Readiness: {
+            /** @description ok or failed, by part: store, dispatcher, logins */
+            parts: {
+                [key: string]: string;
+            };
+            /**
+             * @description a server that cannot take work answers 503
+             * @enum {string}
+             */
+            status: "ok" | "degraded";
+            version: string;
         };
         ReadyEvent: {
             resumed: boolean;
@@ -2635,6 +3421,16 @@ export interface components {
              * @description files that git does not know and does not ignore
              */
             untracked: number;
+        };
+        Rule: {
+            /** @enum {string} */
+            kind: "command" | "command_prefix" | "command_pattern" | "this_command" | "every_command" | "changes" | "these_changes" | "every_change" | "unasked_changes" | "everything" | "asking" | "mode" | "folder" | "network" | "read" | "write" | "special" | "tool" | "tool_on" | "server_tool" | "server_tool_on" | "every_server_tool" | "other";
+            /** @description the MCP server of a tool */
+            server?: string;
+            /** @description the command, path, tool, mode or, of kind other, the words */
+            subject?: string;
+            /** @description what a tool may be used on */
+            target?: string;
         };
         Run: {
             client_id?: string;
@@ -2692,6 +3488,12 @@ export interface components {
             /** @description one entry for each target and verdict */
             traffic: components["schemas"]["EventTraffic"][];
         };
+        RunPhase: {
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            phase: "queued" | "claimed" | "restoring" | "linking" | "preparing" | "running" | "waiting_human" | "syncing" | "exported" | "succeeded" | "failed" | "canceled";
+        };
         RunTime: {
             /**
              * Format: int64
@@ -2713,6 +3515,40 @@ export interface components {
              * @description commands, edits and tools of the agent
              */
             tools_ms: number;
+        };
+        SearchHit: {
+            /** @description text that follows the match; ends with … where more follows */
+            after: string;
+            /** @description text in front of the match; begins with … where more is before */
+            before: string;
+            item_id: string;
+            /** @description the searched text as it is written there */
+            match: string;
+            /** @description of the chat message that has it, as GET /sessions/{session_id}/messages names it */
+            message_id: string;
+            /**
+             * @description who said it
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /**
+             * Format: date-time
+             * @description when its run was asked for
+             */
+            run_at: string;
+            run_id: string;
+            /**
+             * Format: int64
+             * @description orders the hits of one session
+             */
+            seq: number;
+            session: components["schemas"]["SearchSession"];
+        };
+        SearchSession: {
+            archived: boolean;
+            id: string;
+            provider: string;
+            title: string;
         };
         SecretIn: {
             /** @description code of a new login link, used up by this; needed but for a login by link of the last 10 minutes */
@@ -2754,6 +3590,8 @@ export interface components {
             name: string;
             network?: components["schemas"]["EventNetworkPolicy"];
             parent_id?: string;
+            /** @description listed before the others */
+            pinned: boolean;
             preview: string;
             provider?: string;
             provider_options?: {
@@ -2765,6 +3603,8 @@ export interface components {
             seq: number;
             source: components["schemas"]["Source"];
             status: components["schemas"]["Status"];
+            /** @description the name, else a short form of the first message */
+            title: string;
             /** Format: date-time */
             updated_at: string;
             usage: components["schemas"]["Usage"];
@@ -2810,6 +3650,23 @@ export interface components {
             /** @enum {string} */
             scope: "read" | "act" | "admin";
         };
+        SessionShareDescription: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            id: string;
+            /**
+             * Format: date-time
+             * @description to the hour
+             */
+            last_used_at?: string;
+            /** @description of the page: /share#TOKEN */
+            path?: string;
+            session_id: string;
+            token?: string;
+            url?: string;
+        };
         Settings: {
             effort?: string;
             execution_profile?: string;
@@ -2820,6 +3677,39 @@ export interface components {
             provider_options?: {
                 [key: string]: string;
             };
+        };
+        SharedMessages: {
+            back?: string;
+            items: components["schemas"]["ChatMessage"][];
+            next?: string;
+            /**
+             * Format: int64
+             * @description of the session when it was read: follow the events after it
+             */
+            seq: number;
+        };
+        SharedSession: {
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description of the share link
+             */
+            expires_at: string;
+            model?: string;
+            provider?: string;
+            /** Format: int64 */
+            runs: number;
+            /**
+             * Format: int64
+             * @description to follow the events after it
+             */
+            seq: number;
+            status: components["schemas"]["Status"];
+            title: string;
+            /** Format: date-time */
+            updated_at: string;
+            usage: components["schemas"]["Usage"];
         };
         SnapshotOut: {
             active_run?: components["schemas"]["Run"];
@@ -2837,8 +3727,12 @@ export interface components {
             dirty?: boolean;
             /** @enum {string} */
             kind: "branch" | "here" | "template" | "upload" | "empty";
+            /** @description of a branch: patterns of files that are Git LFS pointers; the first 20 */
+            lfs?: string[];
             ref?: string;
             repo?: string;
+            /** @description of a branch: paths of submodules, which are empty; the first 20 */
+            submodules?: string[];
             upload?: string;
         };
         SourceChoice: {
@@ -3026,6 +3920,25 @@ export interface components {
             waiting_on_approval: boolean;
             waiting_on_input: boolean;
         };
+        TableMode: {
+            /** @description a person is asked before anything is changed */
+            asks: boolean;
+            /** @description value of execution_profile */
+            mode: string;
+            title: string;
+        };
+        TholeTokens: {
+            /** Format: int64 */
+            cache_read?: number;
+            /** Format: int64 */
+            cache_write?: number;
+            /** Format: int64 */
+            input: number;
+            /** Format: int64 */
+            output: number;
+            /** Format: int64 */
+            reasoning?: number;
+        };
         TicketOut: {
             /** Format: date-time */
             expires_at: string;
@@ -3061,6 +3974,7 @@ export interface components {
             error?: string;
             input?: unknown;
             name: string;
+            namespace?: string;
             output?: unknown;
             server?: string;
         };
@@ -3141,6 +4055,8 @@ export interface components {
             cost_micros?: number;
             /** Format: int64 */
             input: number;
+            /** @description the newest model call */
+            last?: components["schemas"]["TholeTokens"];
             model?: string;
             /** Format: int64 */
             output: number;
@@ -3212,6 +4128,16 @@ export interface components {
             purpose: string;
             run_id?: string;
             session_id?: string;
+        };
+        Ways: {
+            /** @description the server has accounts with passwords */
+            password: boolean;
+            /** @description what the provider of logins is called; GET /auth/oidc/start logs in there */
+            sso?: string;
+        };
+        Welcomed: {
+            /** @description the page to go on to */
+            next?: string;
         };
         WireAttempt: {
             /** Format: date-time */
@@ -3331,6 +4257,9 @@ export interface components {
         };
         WireForecast: {
             automatic: boolean;
+            /** @description the same, in one word each */
+            reason_codes?: string[];
+            /** @description sentences for people */
             reasons?: string[];
         };
         WireJob: {
@@ -3432,6 +4361,16 @@ export interface components {
         };
         /** @description Gone */
         Page410: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+                "text/html": string;
+            };
+        };
+        /** @description Request Entity Too Large */
+        Page413: {
             headers: {
                 [name: string]: unknown;
             };
@@ -3631,6 +4570,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3640,6 +4580,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3649,6 +4590,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3658,6 +4600,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3667,6 +4610,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3676,6 +4620,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3685,6 +4630,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3694,6 +4640,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3703,6 +4650,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3712,6 +4660,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3721,6 +4670,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3730,6 +4680,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3739,6 +4690,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3748,6 +4700,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                "application/problem+json": components["schemas"]["Problem"];
                 "text/plain": string;
             };
         };
@@ -3826,6 +4779,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -3902,6 +4856,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -3976,6 +4931,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4052,6 +5008,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4083,6 +5040,7 @@ export interface operations {
             404: components["responses"]["Text404"];
             409: components["responses"]["Text409"];
             410: components["responses"]["Text410"];
+            413: components["responses"]["Text413"];
             422: components["responses"]["Text422"];
             429: components["responses"]["Text429"];
             500: components["responses"]["Text500"];
@@ -4125,6 +5083,7 @@ export interface operations {
             404: components["responses"]["Text404"];
             409: components["responses"]["Text409"];
             410: components["responses"]["Text410"];
+            413: components["responses"]["Text413"];
             422: components["responses"]["Text422"];
             429: components["responses"]["Text429"];
             500: components["responses"]["Text500"];
@@ -4156,6 +5115,7 @@ export interface operations {
             404: components["responses"]["Text404"];
             409: components["responses"]["Text409"];
             410: components["responses"]["Text410"];
+            413: components["responses"]["Text413"];
             422: components["responses"]["Text422"];
             429: components["responses"]["Text429"];
             500: components["responses"]["Text500"];
@@ -4198,11 +5158,326 @@ export interface operations {
             404: components["responses"]["Text404"];
             409: components["responses"]["Text409"];
             410: components["responses"]["Text410"];
+            413: components["responses"]["Text413"];
             422: components["responses"]["Text422"];
             429: components["responses"]["Text429"];
             500: components["responses"]["Text500"];
             501: components["responses"]["Text501"];
             503: components["responses"]["Text503"];
+        };
+    };
+    "get-auth-account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["Page400"];
+            401: components["responses"]["Page401"];
+            403: components["responses"]["Page403"];
+            404: components["responses"]["Page404"];
+            409: components["responses"]["Page409"];
+            410: components["responses"]["Page410"];
+            413: components["responses"]["Page413"];
+            422: components["responses"]["Page422"];
+            429: components["responses"]["Page429"];
+            500: components["responses"]["Page500"];
+            501: components["responses"]["Page501"];
+            503: components["responses"]["Page503"];
+        };
+    };
+    "post-auth-account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AccountIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-account.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-device": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["Page400"];
+            401: components["responses"]["Page401"];
+            403: components["responses"]["Page403"];
+            404: components["responses"]["Page404"];
+            409: components["responses"]["Page409"];
+            410: components["responses"]["Page410"];
+            413: components["responses"]["Page413"];
+            422: components["responses"]["Page422"];
+            429: components["responses"]["Page429"];
+            500: components["responses"]["Page500"];
+            501: components["responses"]["Page501"];
+            503: components["responses"]["Page503"];
+        };
+    };
+    "post-auth-device": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeviceIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceCode"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-device.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-auth-device-state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DeviceIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceState"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-devices-code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceView"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-auth-devices-code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                code: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-auth-devices-codeRequest"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
         };
     };
     "get-auth-login": {
@@ -4229,6 +5504,7 @@ export interface operations {
             404: components["responses"]["Page404"];
             409: components["responses"]["Page409"];
             410: components["responses"]["Page410"];
+            413: components["responses"]["Page413"];
             422: components["responses"]["Page422"];
             429: components["responses"]["Page429"];
             500: components["responses"]["Page500"];
@@ -4298,6 +5574,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4329,6 +5606,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4360,6 +5638,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4389,11 +5668,187 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
             501: components["responses"]["Problem501"];
             503: components["responses"]["Problem503"];
+        };
+    };
+    "post-auth-oidc-backchannel-logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-oidc-callback": {
+        parameters: {
+            query?: {
+                code?: string;
+                state?: string;
+                iss?: string;
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["Page400"];
+            401: components["responses"]["Page401"];
+            403: components["responses"]["Page403"];
+            404: components["responses"]["Page404"];
+            409: components["responses"]["Page409"];
+            410: components["responses"]["Page410"];
+            413: components["responses"]["Page413"];
+            422: components["responses"]["Page422"];
+            429: components["responses"]["Page429"];
+            500: components["responses"]["Page500"];
+            501: components["responses"]["Page501"];
+            503: components["responses"]["Page503"];
+        };
+    };
+    "post-auth-oidc-callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ProviderAnswer"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Welcomed"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-oidc-callback.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-oidc-start": {
+        parameters: {
+            query?: {
+                next?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description See Other */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Page400"];
+            401: components["responses"]["Page401"];
+            403: components["responses"]["Page403"];
+            404: components["responses"]["Page404"];
+            409: components["responses"]["Page409"];
+            410: components["responses"]["Page410"];
+            413: components["responses"]["Page413"];
+            422: components["responses"]["Page422"];
+            429: components["responses"]["Page429"];
+            500: components["responses"]["Page500"];
+            501: components["responses"]["Page501"];
+            503: components["responses"]["Page503"];
         };
     };
     "get-auth-session": {
@@ -4420,6 +5875,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4489,6 +5945,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4561,6 +6018,39 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-auth-ways": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ways"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4600,6 +6090,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4633,6 +6124,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4744,6 +6236,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4820,6 +6313,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4900,6 +6394,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
             412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4934,6 +6429,37 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-contract": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Switching Protocols */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -4970,6 +6496,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5001,6 +6528,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5010,7 +6538,12 @@ export interface operations {
     };
     "get-human-loop": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description from a list's next */
+                cursor?: string;
+                /** @description 50 when absent */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5032,6 +6565,44 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-inbox": {
+        parameters: {
+            query?: {
+                /** @description from a list's next */
+                cursor?: string;
+                /** @description 50 when absent */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListInboxEntry"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5070,6 +6641,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5144,6 +6716,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5177,6 +6750,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5306,6 +6880,45 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MethodInBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5337,6 +6950,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5368,6 +6982,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5399,6 +7014,41 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-providers-provider-config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnConfig"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5421,7 +7071,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Health"];
+                    "application/json": components["schemas"]["Readiness"];
                 };
             };
             400: components["responses"]["Problem400"];
@@ -5430,6 +7080,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5463,6 +7114,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5496,6 +7148,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5532,6 +7185,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5613,6 +7267,41 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-runs-run-id-phases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRunPhase"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5689,6 +7378,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5729,6 +7419,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5769,6 +7460,50 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-search": {
+        parameters: {
+            query: {
+                /** @description in any case; the first 8 KB of a message are searched */
+                query: string;
+                /** @description only in this session, archived or not */
+                session_id?: string;
+                /** @description in archived sessions instead of the others */
+                archived?: boolean;
+                /** @description from a list's next */
+                cursor?: string;
+                /** @description 50 when absent */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSearchHit"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5786,6 +7521,8 @@ export interface operations {
                 search?: string;
                 provider?: string;
                 sort?: "updated" | "created";
+                /** @description also those of other users that the caller may read */
+                everybody?: boolean;
             };
             header?: never;
             path?: never;
@@ -5808,6 +7545,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5857,6 +7595,44 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    "post-sessions-bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkIn"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOut"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     "get-sessions-session-id": {
         parameters: {
             query?: never;
@@ -5884,6 +7660,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -5919,6 +7696,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
             412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6006,6 +7784,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6079,6 +7858,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6116,6 +7896,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6283,6 +8064,43 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    "post-sessions-session-id-compact": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a repeat returns what the first request made */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuedMessage"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     "get-sessions-session-id-events": {
         parameters: {
             query?: {
@@ -6313,6 +8131,44 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-export": {
+        parameters: {
+            query?: {
+                format?: string;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/markdown": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6346,6 +8202,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6379,6 +8236,44 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-files-search": {
+        parameters: {
+            query?: {
+                /** @description characters of the path in their order; the outermost files when absent */
+                q?: string;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListFoundFile"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6400,7 +8295,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Post-sessions-session-id-forkRequest"];
+                "application/json": components["schemas"]["ForkIn"];
             };
         };
         responses: {
@@ -6459,6 +8354,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6500,6 +8396,81 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-items-item-id-output": {
+        parameters: {
+            query?: {
+                offset?: number;
+                /** @description bytes, 65536 when absent */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                session_id: string;
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutputPage"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sessions-session-id-items-item-id-output-text": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+                item_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6538,6 +8509,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6578,6 +8550,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6611,6 +8584,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6644,6 +8618,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6716,6 +8691,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6750,6 +8726,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6875,6 +8852,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
             412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6955,6 +8933,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -6989,6 +8968,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7029,6 +9009,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7079,6 +9060,80 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    "get-sessions-session-id-shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListShareDescription"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "post-sessions-session-id-shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Post-sessions-session-id-sharesRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionShareDescription"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            408: components["responses"]["Problem408"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     "get-sessions-session-id-snapshot": {
         parameters: {
             query?: never;
@@ -7105,6 +9160,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7138,6 +9194,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7178,6 +9235,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7219,6 +9277,220 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-shared": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedSession"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-shared-events": {
+        parameters: {
+            query?: {
+                after?: string;
+            };
+            header?: {
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["Event"] | components["schemas"]["ReadyEvent"] | components["schemas"]["TooOldEvent"] | components["schemas"]["BehindEvent"] | components["schemas"]["EndEvent"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-shared-messages": {
+        parameters: {
+            query?: {
+                cursor?: string;
+                limit?: string;
+                order?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedMessages"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListShareDescription"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "delete-shares-share-id": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                share_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
+            422: components["responses"]["Problem422"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            501: components["responses"]["Problem501"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    "get-sources-files": {
+        parameters: {
+            query: {
+                /** @description what a session would begin with */
+                kind: "branch" | "here";
+                /** @description of a branch: absolute path of the repository */
+                repo?: string;
+                /** @description of a branch: where it begins */
+                ref?: string;
+                /** @description of a branch: with changes that are not committed */
+                dirty?: boolean;
+                /** @description of here: the absolute path */
+                dir?: string;
+                /** @description characters of the path in their order; the outermost files when absent */
+                q?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListFoundFile"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7253,6 +9525,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7287,6 +9560,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7318,6 +9592,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7397,6 +9672,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7428,6 +9704,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7459,6 +9736,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7493,6 +9771,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7569,6 +9848,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7604,6 +9884,7 @@ export interface operations {
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
             412: components["responses"]["Problem412"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7637,6 +9918,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7670,6 +9952,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
@@ -7703,6 +9986,7 @@ export interface operations {
             404: components["responses"]["Problem404"];
             409: components["responses"]["Problem409"];
             410: components["responses"]["Problem410"];
+            413: components["responses"]["Problem413"];
             422: components["responses"]["Problem422"];
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];

@@ -3,6 +3,7 @@ import { post, type Problem } from "../api/http";
 import type { Applied, Changes, Merged, PullRequest, Pulled, Pushed, Undone } from "../api/types";
 import { useSide } from "../chat/context";
 import { t, type Key } from "../i18n";
+import "../i18n/later";
 import { Button, Notice } from "../ui/controls";
 import { Confirm } from "../ui/dialog";
 import { Spinner } from "../ui/icons";
@@ -67,7 +68,7 @@ export function Actions({ view, session, onDone }: { view: Changes; session: str
     },
     push: async () => {
       const it = await post<Pushed>(`${at}/push`, {});
-      return { act: "push", tone: "ok", title: t("changes.pushed", { branch: it.branch, remote: it.remote }) };
+      return { act: "push", tone: "ok", title: t("changes.pushed", { branch: it.branch, remote: it.remote }), lines: it.notes };
     },
     pr: async () => undefined, // by its form
     undo: async () => {

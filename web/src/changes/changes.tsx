@@ -1,10 +1,11 @@
 import { useCallback, useEffect, useState } from "react";
 import { download, get, type Problem, query } from "../api/http";
 import type { Changes as View } from "../api/types";
-import { composerBox } from "../chat/chat-view";
+import { composerBox } from "../chat/composer-box";
 import { useSide } from "../chat/context";
 import { listen } from "../events/client";
 import { t } from "../i18n";
+import "../i18n/later";
 import { prefs, setPrefs } from "../state/prefs";
 import { useStore } from "../state/store";
 import { Button, Choice, Notice } from "../ui/controls";

@@ -2,6 +2,7 @@ import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react"
 import { get, query, uuid } from "../api/http";
 import type { ChangedFile, Changes } from "../api/types";
 import { t, type Key } from "../i18n";
+import "../i18n/later";
 import { prefs } from "../state/prefs";
 import { useStore } from "../state/store";
 import { Badge, Button, IconButton, type Tone } from "../ui/controls";

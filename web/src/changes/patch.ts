@@ -74,7 +74,9 @@ export interface Comment {
 }
 
 /** plainPath shows a name on one line, whatever is in it. */
-export const plainPath = (path: string): string => (/[\p{Cc}\p{Cf}\u2028\u2029]/u.test(path) ? JSON.stringify(path).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, escape) : path);
+export const plainPath = (path: string): string => (path.search(unseen) < 0 ? path : JSON.stringify(path).replace(unseen, escape));
+
+const unseen = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 const escape = (one: string): string => `\\u${one.codePointAt(0)!.toString(16).padStart(4, "0")}`;
 

@@ -9,44 +9,73 @@ import { line, plainAll } from "../ui/plain";
 import { moment, span, useNow } from "../ui/time";
 import { succeeded } from "../ui/toast";
 import { AskForm } from "./ask-form";
-import { useConversation, useQuestion } from "./context";
+import { useConversation, useQuestion, useShared } from "./context";
 import { Diff } from "./diff";
-import { Json } from "./parts/tool";
+import { Fields } from "./fields";
 import { Prose } from "./prose";
+import { Rules } from "./rules";
 
 /** Questions that were answered from this page; others were answered elsewhere. */
 const mine = new Set<string>();
 
-export function AskCard({ question: given }: { question: Question }) {
+/** What agents call every question of a kind says no more than the page's own words. */
+const general = new Set(["", "Run a command", "Change files", "Grant more permissions"]);
+const headOf = ({ title = "", kind }: Question): string => (general.has(title) ? t(`ask.${kind}` as Key) : line(title));
+
+/** AskCard is a question; paired: what it was about stands next to it. */
+export function AskCard({ question: given, paired = false }: { question: Question; paired?: boolean }) {
   const question = useQuestion(given);
-  return question.state === "pending" ? <Pending question={question} /> : <Settled question={question} />;
+  const shared = useShared();
+  if (question.state !== "pending") return <Settled question={question} paired={paired} />;
+  return shared ? <OpenAsk question={question} /> : <Pending question={question} />;
 }
 
 function Pending({ question }: { question: Question }) {
   const conversation = useConversation();
+  return <OpenAsk question={question} answer={(reply) => conversation.reply(question, reply)} />;
+}
+
+/** OpenAsk is a question with what it is about and, for who may, the ways to answer it, wherever it stands. */
+export function OpenAsk({ question, answer }: { question: Question; answer?: (reply: Reply) => Promise<void> }) {
   const [sending, setSending] = useState(false);
   const send = async (reply: Reply) => {
+    if (!answer) return;
     setSending(true);
     mine.add(question.question_id);
-    if (!(await succeeded(conversation.reply(question, reply)))) mine.delete(question.question_id);
+    if (!(await succeeded(answer(reply)))) mine.delete(question.question_id);
     setSending(false);
   };
   return (
     <section aria-label={t(`ask.${question.kind}` as Key)} className="rounded-xl border border-warn/45 bg-surface">
       <header className="flex flex-wrap items-center gap-x-2 gap-y-1 rounded-t-xl border-b border-line bg-warn-soft px-3.5 py-2 text-[13px]">
         <AskIcon className="size-4 text-warn" />
-        <h3 className="min-w-0 flex-1 font-semibold text-warn wrap-anywhere">{line(question.title ?? "") || t(`ask.${question.kind}` as Key)}</h3>
+        <h3 className="min-w-0 flex-1 font-semibold text-warn wrap-anywhere">{headOf(question)}</h3>
         {question.deadline && <Deadline at={question.deadline} />}
       </header>
       <div className="space-y-3 px-3.5 py-3">
         <Context question={plainAll(question)} />
-        {question.kind === "input" || question.kind === "elicitation" ? (
+        {!answer ? (
+          <Unanswered question={question} />
+        ) : question.kind === "input" || question.kind === "elicitation" ? (
           <AskForm question={question} sending={sending} onReply={send} />
         ) : (
           <Verdict question={question} sending={sending} onReply={send} />
         )}
       </div>
     </section>
+  );
+}
+
+function Unanswered({ question }: { question: Question }) {
+  return (
+    <>
+      {question.questions?.map((it) => (
+        <p key={it.id} className="wrap-anywhere">
+          {line(it.text)}
+        </p>
+      ))}
+      <p className="text-[13px] text-muted">{t("shared.waits")}</p>
+    </>
   );
 }
 
@@ -76,7 +105,8 @@ function Context({ question }: { question: Question }) {
       {question.changes?.map((change) => (
         <Diff key={change.path} change={change} />
       ))}
-      {question.tool && <Json label={[question.tool.server, question.tool.name].filter(Boolean).join("/")} value={question.tool.input ?? {}} />}
+      {question.tool && <Fields label={[question.tool.server, question.tool.name].filter(Boolean).join("/")} value={question.tool.input} />}
+      {question.wants && <Rules label={t("ask.wants")} rules={question.wants_rules} english={question.wants} />}
     </>
   );
 }
@@ -87,7 +117,7 @@ function Verdict({ question, sending, onReply }: { question: Question; sending: 
   const negative = (decision: Decision) => decision === "deny" || decision === "cancel";
   return (
     <>
-      {offered.includes("always") && question.amendment !== undefined && <Rule amendment={plainAll(question.amendment)} />}
+      {question.always && !question.wants && <Rules label={t("ask.rule")} rules={question.always_rules} english={question.always} />}
       <div className="flex flex-wrap gap-2">
         {offered.map((decision) => (
           <Button
@@ -95,11 +125,7 @@ function Verdict({ question, sending, onReply }: { question: Question; sending: 
             look={decision === "allow" ? "primary" : negative(decision) ? "danger" : "plain"}
             disabled={sending}
             onClick={() =>
-              onReply({
-                decision,
-                ...(negative(decision) && reason.trim() && { message: reason.trim() }),
-                ...(decision === "always" && question.amendment !== undefined && { amendment: question.amendment }),
-              })
+              onReply({ decision, ...(negative(decision) && reason.trim() && { message: reason.trim() }) })
             }
           >
             {t(`ask.${decision}` as Key)}
@@ -117,24 +143,16 @@ function Verdict({ question, sending, onReply }: { question: Question; sending: 
   );
 }
 
-// A rule is the words a command begins with, or a structure of the agent's own.
-function Rule({ amendment }: { amendment: unknown }) {
-  if (!Array.isArray(amendment) || !amendment.every((word) => typeof word === "string")) return <Json label={t("ask.rule")} value={amendment} />;
-  const words = amendment.map((word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`));
-  return (
-    <p className="text-[13px] text-muted">
-      {t("ask.rule")} <code className="rounded bg-code px-1.5 py-0.5 font-mono text-[12.5px] text-ink wrap-anywhere">{words.join(" ")} …</code>
-    </p>
-  );
-}
-
 const tones: Record<string, Tone> = { answered: "ok", expired: "warn", canceled: "neutral", self_answered: "bad" };
 
-function Settled({ question }: { question: Question }) {
+/** Settled is one line about a question that is over. */
+export function Settled({ question, paired = false }: { question: Question; paired?: boolean }) {
   const decision = question.answer?.decision;
   const denied = decision === "deny" || decision === "cancel";
   const me = useStore(login, (it) => (it.state === "in" ? it.account.user.id : ""));
+  const shared = useShared();
   const elsewhere =
+    !shared &&
     question.state === "answered" &&
     question.resolved_at !== undefined &&
     !mine.has(question.question_id) &&
@@ -144,8 +162,8 @@ function Settled({ question }: { question: Question }) {
       <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
         <CheckIcon className="size-4 text-faint" />
         <span className="min-w-0 flex-1 truncate text-muted">
-          {line(question.title ?? "") || t(`ask.${question.kind}` as Key)}
-          {question.command && <code className="ml-1.5 font-mono text-[12px]">{line(question.command)}</code>}
+          {headOf(question)}
+          {!paired && question.command && <code className="ml-1.5 font-mono text-[12px]">{line(question.command)}</code>}
         </span>
         {elsewhere && <span className="text-[11.5px] text-faint">{t("ask.elsewhere")}</span>}
         {question.answered_by && question.answered_by !== me && (

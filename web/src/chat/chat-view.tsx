@@ -2,27 +2,31 @@ import { useChat } from "@ai-sdk/react";
 import { useEffect, useMemo, useRef } from "react";
 import { Problem } from "../api/http";
 import type { ChatMessage } from "../api/types";
-import { t } from "../i18n";
+import { t, type Key } from "../i18n";
 import { steady } from "../state/merge";
 import { can, choice, providerNamed, providers } from "../state/providers";
 import type { Message, Why } from "../state/outbox";
 import { prefs } from "../state/prefs";
 import { go } from "../state/route";
 import { useStore } from "../state/store";
-import { Button, Notice } from "../ui/controls";
+import { Button, CopyButton, Notice } from "../ui/controls";
+import { later } from "../ui/later";
+import { toField, useArrival, useEscape } from "../ui/focus";
 import { RetryIcon, Spinner } from "../ui/icons";
 import { say, tried } from "../ui/toast";
-import { Composer, type ComposerHandle } from "./composer";
+import { Composer } from "./composer";
+import { composerBox } from "./composer-box";
+import { promptsOf } from "./compose/prompts";
+import { useCommands } from "./compose/use-commands";
+import { useFileSearch } from "./compose/use-file-search";
 import { useConversation, useSide } from "./context";
 import { MessageList } from "./message-list";
-import { Queue } from "./queue";
-import { SettingsBar } from "./settings-bar";
+import { profileOf, SettingsBar } from "./settings-bar";
 import { useSource } from "./source-picker";
 import { textOf, Unsent } from "./unsent";
 import { Welcome } from "./welcome";
 
-/** Events the panels use to reach the input: the composer belongs to the chat. */
-export const composerBox: { current: ComposerHandle | null } = { current: null };
+const Queue = later(async () => ({ default: (await import("./queue")).Queue }));
 
 export function ChatView() {
   const conversation = useConversation();
@@ -31,6 +35,7 @@ export function ChatView() {
   const replaying = useStore(conversation.replaying);
   const active = useSide((side) => side.session?.active_run_id);
   const stopping = useSide((side) => side.run?.interrupt_requested === true && side.run.outcome === undefined);
+  const queued = useSide((side) => side.queue.length > 0);
   const name = useSide((side) => side.session?.provider);
   const list = useStore(providers);
   const wanted = useStore(prefs); // what a new chat starts with changes until it is sent
@@ -38,6 +43,7 @@ export function ChatView() {
 
   const [chosen] = useSource();
   const under = useStore(conversation.box, (box) => box.under);
+  const draft = useStore(conversation.box, (box) => box.text);
   const back = useStore(conversation.box, (box) => box.back);
   const aside = useStore(conversation.box, (box) => box.aside);
 
@@ -51,24 +57,31 @@ export function ChatView() {
   const shown = useRef<ChatMessage[]>([]);
   shown.current = steady(shown.current, first.length ? first : messages, replaying);
 
+  const commands = useCommands();
+  const searchFiles = useFileSearch();
+
   const start = () => {
     const { effort } = conversation.box.get();
     const model = known(provider?.models, wanted.model);
-    return { provider: provider?.name, model, execution_profile: wanted.profile, effort: effort || undefined, chosen };
+    return { provider: provider?.name, model, execution_profile: profileOf(provider, wanted.profile) || undefined, effort: effort || undefined, chosen };
   };
+  useArrival(conversation);
+  useEscape(busy && !stopping, () => void tried(conversation.stop()));
   const sent = async (outcome: Promise<Why | undefined>) => {
+    toField();
     const why = await outcome;
     if (why && conversation.isClosed) say(t("unsent.elsewhere"), textOf(why));
   };
 
-  if (history.state === "missing" || history.state === "error")
+  const gone = history.state === "missing" || history.state === "deleted";
+  if (gone || history.state === "error")
     return (
       <div className="flex flex-1 items-center justify-center p-6">
         <Notice
-          tone={history.state === "missing" ? "neutral" : "bad"}
-          title={history.state === "missing" ? t("chat.missing") : (history.problem?.message ?? t("app.failed"))}
+          tone={gone ? "neutral" : "bad"}
+          title={gone ? t(`chat.${history.state}` as Key) : (history.problem?.message ?? t("app.failed"))}
           action={
-            history.state === "missing" ? (
+            gone ? (
               <Button onClick={() => go({ page: "new" })}>{t("history.new")}</Button>
             ) : (
               <Button onClick={() => void conversation.load()}>{t("app.again")}</Button>
@@ -76,6 +89,12 @@ export function ChatView() {
           }
         >
           {history.problem?.hint}
+          {history.state === "deleted" && draft.trim() && (
+            <div className="mt-2 flex items-start gap-1">
+              <p className="line-clamp-6 min-w-0 flex-1 whitespace-pre-wrap rounded-lg bg-code px-2.5 py-1.5 text-ink wrap-anywhere">{draft}</p>
+              <CopyButton text={draft} />
+            </div>
+          )}
         </Notice>
       </div>
     );
@@ -95,7 +114,7 @@ export function ChatView() {
       )}
       <div className="mx-auto w-full max-w-3xl px-3 pb-[max(0.75rem,env(safe-area-inset-bottom))] md:px-6">
         <Trouble error={explained(shown.current) ? undefined : chat.error} />
-        <Queue busy={busy} canSteer={can(provider, "steer")} />
+        {queued && <Queue busy={busy} canSteer={can(provider, "steer")} />}
         <Unsent onSend={(id) => void sent(conversation.resend(id, start))} />
         <Composer
           box={conversation.box}
@@ -106,6 +125,10 @@ export function ChatView() {
           stopping={stopping}
           canSteer={can(provider, "steer") && active !== undefined}
           disabled={conversation.isDraft && list !== undefined && !provider}
+          prompts={() => promptsOf(shown.current)}
+          onEarlier={() => void conversation.loadOlder()}
+          commands={commands}
+          searchFiles={searchFiles}
           onSend={() => void sent(conversation.submit("send", start))}
           onSteer={() => void sent(conversation.submit("steer", start))}
           onStop={() => void tried(conversation.stop())}
@@ -142,6 +165,7 @@ function Trouble({ error }: { error: Error | undefined }) {
         }
       >
         {lost ? t("chat.lost") : error.message}
+        {refused && error.hint && <p>{error.hint}</p>}
         {refused && error.trace && <span className="ml-2 font-mono text-[11.5px] opacity-80">{error.trace}</span>}
       </Notice>
     </div>

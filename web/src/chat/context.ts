@@ -1,19 +1,33 @@
 import { createContext, useCallback, useContext } from "react";
-import type { Question } from "../api/types";
+import type { ChatMessage, Question } from "../api/types";
 import type { Conversation } from "../state/conversation";
 import { useStore } from "../state/store";
 import type { Side } from "../state/fold";
 
-export const ConversationContext = createContext<Conversation | undefined>(undefined);
+/** Reading is what it takes to draw a chat; shared: by a reader who can do nothing else with it. */
+export type Reading = Pick<Conversation, "id" | "side" | "history" | "loadOlder"> & {
+  readonly chat: { readonly messages: ChatMessage[] };
+  readonly shared?: true;
+};
+
+export const ConversationContext = createContext<Reading | undefined>(undefined);
+
+export function useReading(): Reading {
+  const reading = useContext(ConversationContext);
+  if (!reading) throw new Error("no conversation around this component");
+  return reading;
+}
+
+export const useShared = (): boolean => useContext(ConversationContext)?.shared === true;
 
 export function useConversation(): Conversation {
-  const conversation = useContext(ConversationContext);
-  if (!conversation) throw new Error("no conversation around this component");
-  return conversation;
+  const conversation = useReading();
+  if (conversation.shared) throw new Error("this conversation can only be read");
+  return conversation as Conversation;
 }
 
 export function useSide<T>(select: (side: Side) => T): T {
-  return useStore(useConversation().side, select);
+  return useStore(useReading().side, select);
 }
 
 /** useQuestion is the newest that is known of a question: the stream's word or the events', whichever is settled. */

@@ -3,6 +3,7 @@ import type { FileChange } from "../api/types";
 import { t } from "../i18n";
 import { Badge, Button } from "../ui/controls";
 import { FileIcon } from "../ui/icons";
+import { useOpened } from "./row-context";
 
 const few = 60;
 
@@ -38,7 +39,8 @@ const tone = (line: string): string => {
 
 /** Diff shows one changed file; bare leaves out the heading where the path already stands above. */
 export function Diff({ change, bare = false }: { change: FileChange; bare?: boolean }) {
-  const [all, setAll] = useState(false);
+  const [chosen, setAll] = useState(false);
+  const all = useOpened() || chosen;
   const lines = change.diff ? linesOf(change) : [];
   const { added, removed } = diffStat(lines.join("\n"));
   const visible = all ? lines : lines.slice(0, few);

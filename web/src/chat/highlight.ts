@@ -12,28 +12,38 @@ interface Family {
 }
 
 const quoted = String.raw`"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?`;
-const words = (list: string) => new Set(list.split(" "));
+const words = (list: string) => new Set(list.trim().split(/\s+/));
 
 const curly: Family = {
   comment: String.raw`\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)`,
   string: quoted + "|`(?:\\\\.|[^`\\\\])*`?",
-  words: words(
-    "abstract any as async await bool boolean break byte case catch chan char class const continue crate default defer delete do double else enum export extends extern false final finally float fn for from func function go goto if impl implements import in instanceof int interface let long loop map match mod mut namespace new nil null number of override package private protected pub public range readonly ref return select self short static str string struct super switch template this throw true try type typedef typeof undefined unsafe use using var virtual void where while yield",
-  ),
+  words: words(`
+    abstract any as async await bool boolean break byte case catch chan char class const continue crate default defer
+    delete do double else enum export extends extern false final finally float fn for from func function go goto if impl
+    implements import in instanceof int interface let long loop map match mod mut namespace new nil null number of
+    override package private protected pub public range readonly ref return select self short static str string struct
+    super switch template this throw true try type typedef typeof undefined unsafe use using var virtual void where while
+    yield
+  `),
 };
 const hash: Family = {
   comment: String.raw`#[^\n]*`,
   string: String.raw`"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|` + quoted,
-  words: words(
-    "and as assert async await begin break case class continue def del do done elif else elsif end esac except exit export false fi finally for from function global if import in is lambda local module nil None nonlocal not null or pass raise require rescue return self set then True False true try unless until while with yield",
-  ),
+  words: words(`
+    and as assert async await begin break case class continue def del do done elif else elsif end esac except exit export
+    false fi finally for from function global if import in is lambda local module nil None nonlocal not null or pass raise
+    require rescue return self set then True False true try unless until while with yield
+  `),
 };
 const dashes: Family = {
   comment: String.raw`--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)`,
   string: quoted,
-  words: words(
-    "add all alter and as asc begin between by case check column commit create cross default delete desc distinct drop else end exists from full group having if in index inner insert into is join key left like limit local not null offset on or order outer primary references return right rollback select set table then union unique update values view when where with",
-  ),
+  words: words(`
+    add all alter and as asc begin between by case check column commit create cross default delete desc distinct drop else
+    end exists from full group having if in index inner insert into is join key left like limit local not null offset on
+    or order outer primary references return right rollback select set table then union unique update values view when
+    where with
+  `),
 };
 const marks: Family = { comment: String.raw`<!--[\s\S]*?(?:-->|$)`, string: quoted, words: new Set() };
 

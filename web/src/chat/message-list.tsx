@@ -1,21 +1,32 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { ChatMessage } from "../api/types";
 import { t } from "../i18n";
 import { useStore } from "../state/store";
 import { useRunTime } from "../state/times";
+import { Boundary } from "../ui/boundary";
 import { Badge, Button, CopyButton } from "../ui/controls";
-import { DownIcon, RetryIcon } from "../ui/icons";
+import { DownIcon, LinkIcon, RetryIcon } from "../ui/icons";
 import { count, moment, span } from "../ui/time";
 import { TimeBar } from "../ui/time-bar";
 import { IconButton } from "../ui/controls";
 import { tried } from "../ui/toast";
-import { useConversation } from "./context";
+import { copyLink } from "../keys/deeds";
+import { anchorOf } from "../state/anchor";
+import { route } from "../state/route";
+import { Again, Edit } from "./branch";
+import { useConversation, useReading, useShared, useSide } from "./context";
+import { FindBar } from "./find/bar";
+import { find } from "./find/state";
+import { useFinder } from "./find/use-finder";
 import { Part } from "./part";
 import { FilePart, Sources } from "./parts/small";
+import { OpenContext } from "./row-context";
 import { guess, type Row, rowsOf } from "./rows";
+import { isOf, useAnchor } from "./use-anchor";
 
 const nearEnd = 60; // pixels that still count as reading the newest
+const holding = 1500; // ms in which what is around a place may still change
 const nearTop = 800; // pixels before the top at which earlier messages are fetched
 
 /**
@@ -23,7 +34,7 @@ const nearTop = 800; // pixels before the top at which earlier messages are fetc
  * is when the reader went up, also when earlier messages arrive above.
  */
 export function MessageList({ messages, busy, running }: { messages: ChatMessage[]; busy: boolean; running: boolean }) {
-  const conversation = useConversation();
+  const conversation = useReading();
   const history = useStore(conversation.history);
   const scroller = useRef<HTMLDivElement>(null);
   const [away, setAway] = useState(false);
@@ -56,8 +67,34 @@ export function MessageList({ messages, busy, running }: { messages: ChatMessage
   useEffect(() => {
     if (placed.current || rows.length === 0) return;
     placed.current = true;
-    toEnd();
+    if (!anchorOf(route.get())) toEnd();
   }, [rows.length]);
+
+  const places = useRef(new Map<string, number>());
+  places.current = useMemo(() => new Map(rows.map((row, index) => [row.key, index])), [rows]);
+  // Rows that arrive and rows that are measured move the place of a jump: it is held until it is reached, or the reader moves.
+  const held = useRef(0);
+  const jump = useCallback(
+    (key: string, align: "start" | "center" = "center") => {
+      const until = Date.now() + holding;
+      const hold = () => {
+        const [index, box] = [places.current.get(key), scroller.current?.getBoundingClientRect()];
+        if (index === undefined || !box || Date.now() > until) return;
+        const row = scroller.current!.querySelector(`[data-row="${CSS.escape(key)}"]`)?.getBoundingClientRect();
+        const seen = row && row.top < box.bottom - 40 && (align === "start" ? row.top > box.top - 8 : row.bottom > box.top + 8);
+        if (!seen) list.scrollToIndex(index, { align });
+        held.current = requestAnimationFrame(hold);
+      };
+      pinned.current = false;
+      cancelAnimationFrame(held.current);
+      hold();
+    },
+    [list],
+  );
+  const release = () => cancelAnimationFrame(held.current);
+  useEffect(() => release, []);
+  const finder = useFinder(rows, scroller, jump);
+  const marked = useAnchor(rows, jump);
 
   // A user who sends wants to see what happens next, wherever they were reading.
   const sent = messages.findLast((message) => message.role === "user");
@@ -102,7 +139,12 @@ export function MessageList({ messages, busy, running }: { messages: ChatMessage
       <div
         ref={scroller}
         onScroll={scrolled}
-        onWheel={(event) => event.deltaY < 0 && event.currentTarget.scrollTop > 0 && (pinned.current = false)}
+        onWheel={(event) => {
+          release();
+          if (event.deltaY < 0 && event.currentTarget.scrollTop > 0) pinned.current = false;
+        }}
+        onPointerDown={release}
+        onKeyDown={release}
         tabIndex={0}
         role="region"
         aria-label={t("chat.label")}
@@ -113,14 +155,37 @@ export function MessageList({ messages, busy, running }: { messages: ChatMessage
             {items.map((item) => {
               const row = rows[item.index]!;
               return (
-                <div key={item.key} data-index={item.index} ref={list.measureElement} className="mx-auto w-full max-w-3xl px-4 pb-3 md:px-6">
-                  <Line row={row} running={running} />
+                <div
+                  key={item.key}
+                  data-index={item.index}
+                  data-row={row.key}
+                  data-marked={marked !== undefined && "message" in row && isOf(row.message, marked) ? true : undefined}
+                  ref={list.measureElement}
+                  className="mx-auto w-full max-w-3xl px-4 pb-3 data-marked:bg-accent-soft data-marked:shadow-[inset_3px_0_0_var(--accent)] md:px-6"
+                >
+                  <OpenContext value={finder.opened.has(row.key)}>
+                    <Boundary of="part" about={row.kind === "part" ? row.part : row.key}>
+                      <Line row={row} running={running} />
+                    </Boundary>
+                  </OpenContext>
                 </div>
               );
             })}
           </div>
         </div>
       </div>
+      {finder.on && (
+        <FindBar
+          count={finder.count}
+          at={finder.at}
+          more={finder.more}
+          onStep={finder.step}
+          onClose={() => {
+            find.close();
+            scroller.current?.focus({ preventScroll: true });
+          }}
+        />
+      )}
       {away && (
         <IconButton
           label={t("chat.bottom")}
@@ -147,7 +212,7 @@ function Line({ row, running }: { row: Row; running: boolean }) {
         </p>
       );
     case "part":
-      return <Part part={row.part} live={row.live} />;
+      return <Part part={row.part} live={row.live} paired={row.paired} />;
     case "sources":
       return <Sources parts={row.parts} />;
     case "foot":
@@ -164,7 +229,7 @@ function Line({ row, running }: { row: Row; running: boolean }) {
 
 /** Top says whether earlier messages come, there are none, or they could not be read. */
 function Top({ more }: { more: boolean }) {
-  const conversation = useConversation();
+  const conversation = useReading();
   const problem = useStore(conversation.history, (it) => it.problem);
   return (
     <p className="py-1 text-center text-[12px] text-faint">
@@ -178,9 +243,24 @@ function Top({ more }: { more: boolean }) {
   );
 }
 
-const UserMessage = memo(function UserMessage({ message }: { message: ChatMessage }) {
+/** LinkButton copies the address of a message; one that thole does not have yet has none. */
+function LinkButton({ message, className = "" }: { message: ChatMessage; className?: string }) {
+  const { id, shared } = useReading();
+  if (shared || !message.metadata?.run_id) return null;
   return (
-    <div className="flex flex-col items-end gap-1.5 pt-3">
+    <IconButton label={t("chat.link")} className={`size-7 ${className}`} onClick={() => void copyLink(id, message.id)}>
+      <LinkIcon className="size-3.5" />
+    </IconButton>
+  );
+}
+
+const quiet = "md:opacity-0 focus-visible:opacity-100 group-hover:opacity-100";
+const textOf = (message: ChatMessage): string => message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+
+const UserMessage = memo(function UserMessage({ message }: { message: ChatMessage }) {
+  const shared = useShared();
+  return (
+    <div className="group flex flex-col items-end gap-1.5 pt-3">
       <span className="sr-only">{t("chat.you")}</span>
       {message.parts.map((part, index) =>
         part.type === "text" && part.text ? (
@@ -191,25 +271,37 @@ const UserMessage = memo(function UserMessage({ message }: { message: ChatMessag
           <FilePart key={index} part={part} />
         ) : null,
       )}
+      <div className="-my-1 flex w-full flex-wrap items-center justify-end">
+        <CopyButton text={textOf(message)} className={quiet} />
+        <LinkButton message={message} className={quiet} />
+        {!shared && <Edit message={message} className={quiet} />}
+      </div>
     </div>
   );
 });
 
-function Foot({ message }: { message: ChatMessage }) {
+function Retry() {
   const conversation = useConversation();
+  return (
+    <IconButton label={t("chat.retry")} className="size-7" onClick={() => void tried(conversation.retry())}>
+      <RetryIcon className="size-3.5" />
+    </IconButton>
+  );
+}
+
+function Foot({ message }: { message: ChatMessage }) {
+  const shared = useShared();
   const data = message.metadata ?? {};
-  const text = message.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+  const text = textOf(message);
   const tokens = data.usage ? data.usage.input + data.usage.output : 0;
-  const last = useStore(conversation.side, (side) => side.run?.id === message.id || side.run === undefined);
+  const last = useSide((side) => side.run?.id === message.id || side.run === undefined);
   const time = useRunTime(message.id, data.time);
   return (
     <div className="-ml-1.5 flex min-h-7 flex-wrap items-center gap-x-2 text-[11.5px] text-faint">
       {text && <CopyButton text={text} />}
-      {last && data.outcome && data.outcome !== "completed" && (
-        <IconButton label={t("chat.retry")} className="size-7" onClick={() => void tried(conversation.retry())}>
-          <RetryIcon className="size-3.5" />
-        </IconButton>
-      )}
+      <LinkButton message={message} />
+      {data.ended_at && !shared && <Again message={message} />}
+      {last && !shared && data.outcome && data.outcome !== "completed" && <Retry />}
       {data.outcome === "failed" && <Badge tone="bad">{t("run.failed")}</Badge>}
       {data.outcome === "interrupted" && <Badge tone="warn">{t("run.interrupted")}</Badge>}
       {data.provider && <span>{[data.provider, data.model].filter(Boolean).join(" · ")}</span>}

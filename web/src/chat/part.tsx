@@ -11,7 +11,7 @@ import { samePart } from "./rows";
 const isPlan = (part: ChatPart): boolean =>
   part.type === "text" && (part.providerMetadata as { thole?: { kind?: string } } | undefined)?.thole?.kind === "plan";
 
-function Draw({ part, live }: { part: ChatPart; live: boolean }) {
+function Draw({ part, live, paired }: { part: ChatPart; live: boolean; paired?: boolean }) {
   switch (part.type) {
     case "text":
       if (!isPlan(part)) return <Prose text={part.text} />;
@@ -30,9 +30,9 @@ function Draw({ part, live }: { part: ChatPart; live: boolean }) {
     case "tool-file_change":
       return <FileChangePart part={part} />;
     case "data-ask":
-      return <AskCard question={part.data} />;
+      return <AskCard question={part.data} paired={paired} />;
     case "data-todo":
-      return <TodoPart todos={part.data.todos} />;
+      return <TodoPart todos={part.data.todos} live={live} />;
     case "data-error":
       return <ErrorPart error={part.data} />;
     case "data-steer":
@@ -57,4 +57,4 @@ function Draw({ part, live }: { part: ChatPart; live: boolean }) {
   }
 }
 
-export const Part = memo(Draw, (a, b) => a.live === b.live && samePart(a.part, b.part));
+export const Part = memo(Draw, (a, b) => a.live === b.live && a.paired === b.paired && samePart(a.part, b.part));

@@ -1,12 +1,19 @@
-import { maybe, t } from "../i18n";
+import { type Key, maybe, t } from "../i18n";
+import { titleOf } from "../state/providers";
+import { en } from "../i18n/en";
 import { Choice } from "../ui/controls";
 import { useSelection } from "./settings-bar";
+
+/** nameOf is what a mode of an agent's own is called; one that is new here goes by the server's name. */
+const nameOf = (it: { mode: string; title: string }): string => (`mode.${it.mode}` in en ? t(`mode.${it.mode}` as Key) : it.title);
 
 /** ProfileSwitch says how much the agent may do; which profiles there are depends on the agent. */
 export function ProfileSwitch() {
   const [selection, select] = useSelection();
   const profiles = selection.provider?.profiles ?? [];
   if (profiles.length === 0) return null;
+  const native = selection.provider?.native_modes ?? [];
+  const own = native.map((it) => ({ value: it.mode, text: nameOf(it) }));
   const about = (it: { profile: string; native?: string }) =>
     [maybe("profile", `${it.profile}.about`), it.native && it.native !== it.profile && t("profile.native", { name: it.native })].filter(Boolean).join("\n");
   return (
@@ -27,12 +34,21 @@ export function ProfileSwitch() {
           );
         })}
       </div>
+      {own.length > 0 && (
+        <Choice
+          label={t("profile.own", { name: titleOf(selection.provider!) })}
+          className="hidden w-24 sm:block md:w-auto md:max-w-36"
+          value={native.some((it) => it.mode === selection.profile) ? selection.profile : ""}
+          onChange={(profile) => profile && select({ profile })}
+          options={[{ value: "", text: t("profile.more"), disabled: true }, ...own]}
+        />
+      )}
       <Choice
         label={t("profile.label")}
-        className="sm:hidden"
+        className="w-20 sm:hidden"
         value={selection.profile}
         onChange={(profile) => select({ profile })}
-        options={profiles.map((it) => ({ value: it.profile, text: maybe("profile", it.profile) }))}
+        options={[...profiles.map((it) => ({ value: it.profile, text: maybe("profile", it.profile) })), ...own]}
       />
     </>
   );

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import type { QueuedMessage } from "../api/types";
 import { t } from "../i18n";
+import "../i18n/later";
 import { textOf } from "../state/fold";
 import { Button, IconButton } from "../ui/controls";
 import { CloseIcon, DownIcon, PencilIcon, SendIcon, SteerIcon, UpIcon } from "../ui/icons";
@@ -15,7 +16,7 @@ export function Queue({ busy, canSteer }: { busy: boolean; canSteer: boolean }) 
   const move = (from: number, to: number) => {
     const order = queue.map((message) => message.id);
     order.splice(to, 0, order.splice(from, 1)[0]!);
-    void tried(conversation.orderQueue(order));
+    void tried(conversation.queued.order(order));
   };
   return (
     <section aria-label={t("queue.title")} className="mb-2 rounded-xl border border-line bg-surface">
@@ -42,7 +43,7 @@ function Entry(props: { message: QueuedMessage; first: boolean; last: boolean; b
   const conversation = useConversation();
   const [draft, setDraft] = useState<string>();
   const save = async () => {
-    if (!draft?.trim() || (await succeeded(conversation.editQueued(message, draft.trim())))) setDraft(undefined);
+    if (!draft?.trim() || (await succeeded(conversation.queued.edit(message, draft.trim())))) setDraft(undefined);
   };
   if (draft !== undefined)
     return (
@@ -80,16 +81,16 @@ function Entry(props: { message: QueuedMessage; first: boolean; last: boolean; b
       </IconButton>
       {busy ? (
         canSteer && (
-          <IconButton label={t("queue.promote")} onClick={() => void tried(conversation.promoteQueued(message))}>
+          <IconButton label={t("queue.promote")} onClick={() => void tried(conversation.queued.promote(message))}>
             <SteerIcon className="size-3.5" />
           </IconButton>
         )
       ) : (
-        <IconButton label={t("queue.start")} onClick={() => void tried(conversation.startQueued(message))}>
+        <IconButton label={t("queue.start")} onClick={() => void tried(conversation.queued.start(message))}>
           <SendIcon className="size-3.5" />
         </IconButton>
       )}
-      <IconButton label={t("queue.remove")} onClick={() => void tried(conversation.removeQueued(message))}>
+      <IconButton label={t("queue.remove")} onClick={() => void tried(conversation.queued.remove(message))}>
         <CloseIcon className="size-3.5" />
       </IconButton>
     </li>

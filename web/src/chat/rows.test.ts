@@ -71,3 +71,44 @@ describe("blocks", () => {
 it("a difference is counted without its headers", () => {
   expect(diffStat("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n+z\n")).toEqual({ added: 2, removed: 1 });
 });
+
+describe("a tool and the card that says the same", () => {
+  const command = (state = "input-available"): ChatPart => ({ type: "tool-command", toolCallId: "t", state, input: { command: "ls" }, approval: { id: "q" } }) as ChatPart;
+  const ask = (more: Partial<Question>): ChatPart => ({ type: "data-ask", id: "q", data: { question_id: "q", item_id: "t", kind: "command", state: "pending", ...more } as Question });
+  const named = (toolName: string): ChatPart => ({ type: "dynamic-tool", toolName, toolCallId: "t", state: "input-available", input: {} }) as ChatPart;
+
+  it("stand there once while the question is open, without a rule between them", () => {
+    expect(kinds(answer(text("a"), command(), { type: "step-start" }, ask({ command: "ls" })), true)).toEqual(["top", "text", "data-ask"]);
+    expect(kinds(answer(command(), { type: "step-start" }, ask({})), true)).toEqual(["top", "tool-command", "data-ask"]);
+  });
+
+  it("are both there afterwards, and the card knows", () => {
+    const rows = rowsOf([answer(command("output-available"), { type: "step-start" }, ask({ command: "ls", state: "answered" }))], { more: false, busy: false });
+    const seen: unknown[] = rows.map((row) => (row.kind === "part" ? [row.part.type, row.paired] : row.kind));
+    expect(seen).toEqual(["top", ["tool-command", false], ["data-ask", true], "foot"]);
+  });
+
+  it("are one for good where the card is the tool: questions, plans, lists", () => {
+    for (const kind of ["input", "plan"] as const) expect(kinds(answer(named("AskUserQuestion"), ask({ kind, state: "answered" })))).toEqual(["top", "data-ask", "foot"]);
+    const list: ChatPart = { type: "data-todo", id: "todo", data: { todos: [], changes: 1 } };
+    expect(kinds(answer(named("TodoWrite"), list, named("todowrite"), named("Read")))).toEqual(["top", "data-todo", "dynamic-tool", "foot"]);
+  });
+});
+
+describe("a tool's version", () => {
+  const running = (output: string, output_dropped = 0): ChatPart =>
+    ({ type: "tool-command", toolCallId: "t", state: "output-available", preliminary: true, input: {}, output: { output, output_dropped } }) as ChatPart;
+  const over = (output: object): ChatPart => ({ type: "tool-command", toolCallId: "t", state: "output-available", input: {}, output }) as ChatPart;
+
+  it("moves with what it prints and when it ends", () => {
+    expect(samePart(running("a"), running("a"))).toBe(true);
+    expect(samePart(running("a"), running("ab"))).toBe(false);
+    expect(samePart(running("a", 1), running("b", 2))).toBe(false);
+    expect(samePart(running("a"), over({ output: "a", exit_code: 0 }))).toBe(false);
+  });
+
+  it("does not read what is over", () => {
+    const unread = () => new Proxy({}, { get: () => expect.unreachable("was read"), ownKeys: () => expect.unreachable("was read") });
+    expect(samePart(over(unread()), over(unread()))).toBe(true);
+  });
+});

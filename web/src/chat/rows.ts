@@ -1,5 +1,5 @@
-import { isDataUIPart, isToolUIPart, type SourceDocumentUIPart, type SourceUrlUIPart } from "ai";
-import type { ChatMessage, ChatPart } from "../api/types";
+import { type DynamicToolUIPart, isDataUIPart, isToolUIPart, type SourceDocumentUIPart, type SourceUrlUIPart, type ToolUIPart } from "ai";
+import type { ChatMessage, ChatPart, Question } from "../api/types";
 import { keyOf } from "../state/merge";
 
 export type SourcePart = SourceUrlUIPart | SourceDocumentUIPart;
@@ -9,7 +9,7 @@ export type Row =
   | { key: string; kind: "top"; more: boolean }
   | { key: string; kind: "user"; message: ChatMessage }
   | { key: string; kind: "step"; number: number }
-  | { key: string; kind: "part"; message: ChatMessage; part: ChatPart; live: boolean }
+  | { key: string; kind: "part"; message: ChatMessage; part: ChatPart; live: boolean; paired?: boolean }
   | { key: string; kind: "sources"; parts: SourcePart[] }
   | { key: string; kind: "foot"; message: ChatMessage }
   | { key: string; kind: "wait" };
@@ -38,6 +38,7 @@ function answer(rows: Row[], message: ChatMessage, live: boolean): void {
   const first = rows.length;
   let step = 1;
   let sources: SourcePart[] | undefined;
+  const cards = cardsOf(message);
   message.parts.forEach((part, index) => {
     const key = `${message.id}:${keyOfPart(part, index)}`;
     if (part.type === "source-url" || part.type === "source-document") {
@@ -47,11 +48,14 @@ function answer(rows: Row[], message: ChatMessage, live: boolean): void {
     }
     sources = undefined;
     if (part.type === "step-start") {
-      // A step that shows nothing has no line and no number.
-      if (rows.length > first && rows.at(-1)?.kind !== "step") rows.push({ key, kind: "step", number: ++step });
-    } else if (shown(part, message)) {
+      // A step that shows nothing has no line and no number, and none stands between a tool and the question about it.
+      const next = message.parts.slice(index + 1).find((other) => other.type !== "step-start" && shown(other, cards));
+      const about = next?.type === "data-ask" && message.parts.some((other, at) => at < index && isToolUIPart(other) && concerns(next.data, other));
+      if (!about && rows.length > first && rows.at(-1)?.kind !== "step") rows.push({ key, kind: "step", number: ++step });
+    } else if (shown(part, cards)) {
+      const paired = part.type === "data-ask" && message.parts.some((other) => isToolUIPart(other) && concerns(part.data, other) && shown(other, cards));
       // The chat writes on in the part it has handed out: without a copy, what was drawn would always equal what is new.
-      rows.push({ key, kind: "part", message, part: live ? { ...part } : part, live });
+      rows.push({ key, kind: "part", message, part: live ? { ...part } : part, live, paired });
     }
   });
   if (rows.at(-1)?.kind === "step") rows.pop();
@@ -63,7 +67,38 @@ function keyOfPart(part: ChatPart, index: number): string {
   return isDataUIPart(part) && part.id ? `${part.type}:${part.id}` : String(index);
 }
 
-function shown(part: ChatPart, message: ChatMessage): boolean {
+type Tool = ToolUIPart | DynamicToolUIPart;
+
+/** Cards are what stands in a message apart from its tools and says the same as some of them. */
+interface Cards {
+  asks: Question[];
+  todos: boolean;
+}
+
+function cardsOf(message: ChatMessage): Cards {
+  const asks = message.parts.flatMap((part) => (part.type === "data-ask" ? [part.data] : []));
+  return { asks, todos: message.parts.some((part) => part.type === "data-todo") };
+}
+
+const concerns = (question: Question, tool: Tool): boolean => question.item_id === tool.toolCallId || question.question_id === tool.approval?.id;
+
+const lists = new Set(["todowrite", "todoread", "taskcreate", "taskupdate", "tasklist", "taskget", "update_plan"]);
+
+/**
+ * carded: a card shows what this tool would. A list of todos has one for good, and so has a question in words; what waits
+ * for an approval has one until it is decided.
+ */
+function carded(tool: Tool, { asks, todos }: Cards): boolean {
+  if (todos && tool.type === "dynamic-tool" && lists.has(tool.toolName.toLowerCase())) return true;
+  return asks.some((question) => {
+    if (!concerns(question, tool)) return false;
+    if (!question.item_id || question.kind === "input" || question.kind === "plan" || question.kind === "elicitation") return true;
+    return question.state === "pending" && !!(question.command || question.changes?.length || question.tool);
+  });
+}
+
+function shown(part: ChatPart, cards: Cards): boolean {
+  if (isToolUIPart(part)) return !carded(part, cards);
   switch (part.type) {
     case "text":
       return part.text.length > 0;
@@ -73,12 +108,25 @@ function shown(part: ChatPart, message: ChatMessage): boolean {
     case "data-phase":
     case "data-retry":
       return false;
-    case "dynamic-tool":
-      // Questions about rights and plans have a part of their own only to hang on; their card says it all.
-      return !(part.approval && message.parts.some((other) => other.type === "data-ask" && other.data.question_id === part.approval?.id && !other.data.item_id));
     default:
       return true;
   }
+}
+
+const size = (value: unknown): number => (typeof value === "string" ? value.length : (JSON.stringify(value)?.length ?? 0));
+
+/**
+ * versionOf distinguishes states of one tool without looking at all that it printed: while it runs its input and its output
+ * only grow, and what is over stays as it is.
+ */
+function versionOf(part: Tool): string {
+  const said: unknown[] = [part.toolCallId, part.state, part.approval?.id, part.approval?.approved];
+  if (part.state === "input-streaming") said.push(size(part.input));
+  if (part.state === "output-available" && part.preliminary) {
+    const { output, output_dropped } = (part.output ?? {}) as { output?: unknown; output_dropped?: number };
+    said.push(typeof output === "string" ? output.length : size(part.output), output_dropped);
+  }
+  return said.join(" ");
 }
 
 /** samePart compares what is drawn: the chat copies its parts at every change, so identity proves nothing. */
@@ -86,6 +134,7 @@ export function samePart(a: ChatPart, b: ChatPart): boolean {
   if (a === b) return true;
   if (a.type !== b.type) return false;
   if ((a.type === "text" && b.type === "text") || (a.type === "reasoning" && b.type === "reasoning")) return a.state === b.state && a.text === b.text;
+  if (isToolUIPart(a) && isToolUIPart(b)) return versionOf(a) === versionOf(b);
   return JSON.stringify(a) === JSON.stringify(b);
 }
 

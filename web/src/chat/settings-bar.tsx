@@ -1,7 +1,7 @@
 import type { Provider, Session } from "../api/types";
 import { t } from "../i18n";
 import { prefs, setPrefs } from "../state/prefs";
-import { choice, providerNamed, providers } from "../state/providers";
+import { choice, providerNamed, providers, titleOf } from "../state/providers";
 import { go } from "../state/route";
 import { editSession } from "../state/sessions";
 import { useStore } from "../state/store";
@@ -36,7 +36,7 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
       selection,
       (change) => {
         setPrefs({
-          ...(change.provider && { provider: change.provider, model: undefined, profile: undefined }),
+          ...(change.provider && { provider: change.provider, model: undefined }),
           ...(change.model !== undefined && { model: change.model }),
           ...(change.profile && { profile: change.profile }),
         });
@@ -50,7 +50,7 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
     (change) => {
       // What was said is in the agent's own memory: another agent begins a chat of its own.
       if (change.provider && session.runs > 0) {
-        setPrefs({ provider: change.provider, model: undefined, profile: undefined });
+        setPrefs({ provider: change.provider, model: undefined, profile: session.execution_profile || wanted.profile });
         say(t("provider.newChat"));
         return go({ page: "new" });
       }
@@ -76,9 +76,13 @@ export function useSelection(): [Selection, (change: { provider?: string; model?
   ];
 }
 
-const profileOf = (provider: Provider | undefined, wanted: string | undefined): string => {
+/** profileOf is the permission that was chosen, with every agent; one that does not know it asks before it acts. */
+export const profileOf = (provider: Provider | undefined, wanted: string | undefined): string => {
   const profiles = provider?.profiles ?? [];
-  return profiles.find((it) => it.profile === wanted || it.native === wanted)?.profile ?? wanted ?? profiles.find((it) => it.profile === "ask")?.profile ?? "";
+  if (profiles.length === 0) return wanted ?? "";
+  if (wanted && provider?.native_modes?.some((it) => it.mode === wanted)) return wanted;
+  const found = profiles.find((it) => it.profile === wanted) ?? profiles.find((it) => wanted && it.native === wanted);
+  return (found ?? profiles.find((it) => it.profile === "ask") ?? profiles[0]!).profile;
 };
 
 /** SettingsBar chooses who answers: agent, model, effort, and for a new chat what it works on. */
@@ -101,7 +105,7 @@ export function SettingsBar() {
           onChange={(name) => select({ provider: name })}
           options={[
             ...(provider ? [] : [{ value: "", text: t("provider.label") }]),
-            ...list.items.map((it) => ({ value: it.name, text: it.title || it.name, disabled: !it.available })),
+            ...list.items.map((it) => ({ value: it.name, text: titleOf(it), disabled: !it.available })),
           ]}
         />
       )}

@@ -2,6 +2,7 @@ import { type DragEvent, type ReactNode, useEffect, useId, useState } from "reac
 import { get, Problem, query } from "../api/http";
 import type { Folders, Repository } from "../api/types";
 import { t, type Key } from "../i18n";
+import "../i18n/later";
 import { type Chosen, dropped, type Found, offers, sendUpload } from "../state/source";
 import { useStore } from "../state/store";
 import { Badge, Button, Notice } from "../ui/controls";

@@ -1,6 +1,7 @@
 import type { Provider } from "../api/types";
 import { t, type Key } from "../i18n";
-import { loadProviders, providers } from "../state/providers";
+import { translatedLine } from "../i18n/phrases";
+import { loadProviders, providers, titleOf } from "../state/providers";
 import { isProject } from "../state/source";
 import { useStore } from "../state/store";
 import { Badge, Button, CommandLine, Notice } from "../ui/controls";
@@ -61,15 +62,17 @@ export function Welcome({ onPick }: { onPick: (text: string) => void }) {
 }
 
 function Agent({ provider }: { provider: Provider }) {
+  // The command that installs it says the rest.
+  const problem = provider.fix && !provider.version ? t("welcome.notInstalled") : provider.problem && translatedLine(provider.problem);
   return (
     <li className="px-3.5 py-2.5">
       <div className="flex items-center gap-2">
-        <span className="font-medium">{provider.title || provider.name}</span>
+        <span className="font-medium">{titleOf(provider)}</span>
         {provider.version && <span className="min-w-0 truncate text-[12.5px] text-faint">{provider.version}</span>}
         <span className="flex-1" />
         <Badge tone={provider.available ? "ok" : "warn"}>{provider.available ? t("welcome.ready") : t("welcome.missing")}</Badge>
       </div>
-      {!provider.available && provider.problem && <p className="mt-0.5 text-[13px] text-muted wrap-anywhere">{provider.problem}</p>}
+      {!provider.available && problem && <p className="mt-0.5 text-[13px] text-muted wrap-anywhere">{problem}</p>}
       {!provider.available && provider.fix && (
         <div className="mt-1.5">
           <CommandLine text={provider.fix} />

@@ -11,7 +11,8 @@ const patience = 1500;
 
 type Listener = {
   event?: (event: ServerEvent) => void;
-  ready?: () => void;
+  /** The stream is there; lost: it was down before, not only asked for more. */
+  ready?: (lost: boolean) => void;
   tooOld?: (session: string) => void;
   logout?: () => void;
   /** The line is still down: called at every attempt that fails. */
@@ -21,6 +22,7 @@ type Listener = {
 const listeners = new Set<Listener>();
 let post: ((message: ToHub) => void) | undefined;
 let waiting: ReturnType<typeof setTimeout> | undefined;
+let lost = false;
 
 /** watched is what a hub has to be sent again when it is replaced: by whom a session is wanted, and after which fact. */
 const watched = new Map<string, { by: number; after: number }>();
@@ -50,9 +52,11 @@ function receive(message: FromHub): void {
       clearTimeout(waiting);
       waiting = undefined;
       online.set(true);
-      for (const listener of listeners) listener.ready?.();
+      for (const listener of listeners) listener.ready?.(lost);
+      lost = false;
       return;
     case "offline":
+      lost = true;
       if (!online.get()) for (const listener of listeners) listener.offline?.();
       waiting ??= setTimeout(() => online.set(false), patience);
       return;

@@ -6,7 +6,11 @@ import type { ServerEvent } from "../api/types";
 // Messages of a tab may arrive in any order: a "watch" counts whether or not a "hello" came before it.
 
 /** "hello" carries the name of a lock that the tab holds as long as it lives, and the proof, which a worker cannot read. */
-export type ToHub = { type: "hello"; lock?: string; proof?: string } | { type: "watch"; session: string; after: number } | { type: "unwatch"; session: string } | { type: "bye" };
+export type ToHub =
+  | { type: "hello"; lock?: string; proof?: string }
+  | { type: "watch"; session: string; after: number }
+  | { type: "unwatch"; session: string }
+  | { type: "bye" };
 
 export type FromHub =
   | { type: "ready" }

@@ -2,7 +2,7 @@ import { proofHeader } from "../api/proof";
 import type { Stream } from "./hub";
 
 /** fetchStream reads server-sent events by a request that can carry the proof: an EventSource sends no header. */
-export function fetchStream(url: string, proof: string): Stream {
+export function fetchStream(url: string, proof: string, more: Record<string, string> = {}): Stream {
   const ended = new AbortController();
   const named = new Map<string, (event: { data: string }) => void>();
   const stream: Stream = {
@@ -15,7 +15,7 @@ export function fetchStream(url: string, proof: string): Stream {
     if (!ended.signal.aborted) (type ? named.get(type) : stream.onmessage)?.({ data });
   };
   const read = async () => {
-    const response = await fetch(url, { headers: { accept: "text/event-stream", ...proofHeader(proof) }, signal: ended.signal });
+    const response = await fetch(url, { headers: { accept: "text/event-stream", ...proofHeader(proof), ...more }, signal: ended.signal });
     if (!response.ok || !response.body) throw new Error(`the stream was refused with ${response.status}`);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const next = parser(deliver);

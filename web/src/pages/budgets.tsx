@@ -1,5 +1,6 @@
 import type { Budget, Budgets as BudgetList } from "../api/types";
 import { maybe, t } from "../i18n";
+import "../i18n/later";
 import { Share } from "../ui/bars";
 import { Badge } from "../ui/controls";
 import { money } from "../ui/money";

@@ -1,11 +1,12 @@
 import { type FormEvent, useId, useState } from "react";
-import { Problem, request, uuid } from "../api/http";
+import { type Problem, request, uuid } from "../api/http";
 import type { SecretItem } from "../api/types";
 import { t } from "../i18n";
-import { Button, CommandLine, Notice } from "../ui/controls";
+import "../i18n/later";
+import { codeOf, ConfirmCode, field } from "../settings/confirm-code";
+import { Button } from "../ui/controls";
 
 const forms = ["key", "file"] as const;
-const field = "mt-1 block w-full min-w-0 rounded-lg border border-line bg-ground px-2.5 py-1.5 text-[13px] text-ink hover:border-line-strong";
 
 /**
  * Connect gives an agent a login of the user's own: an API key, or the file that the agent's own login left on the user's
@@ -19,13 +20,12 @@ export function Connect({ agent, title, item, onDone }: { agent: string; title: 
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const id = useId();
-  const stepUp = problem?.code === "forbidden" || code !== "";
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
     setProblem(undefined);
-    const proof = code ? { confirm_code: code.trim().replace(/^.*#code=/, "") } : {};
+    const proof = codeOf(code);
     try {
       if (item) await request("PUT", `/vault/items/${item.id}/value`, { etag: `"${item.etag}"`, body: { value, ...proof }, strange: true });
       else await request("POST", "/vault/items", { key, body: { name: agent, kind: "provider_auth", provider: agent, value, ...proof }, strange: true });
@@ -76,27 +76,7 @@ export function Connect({ agent, title, item, onDone }: { agent: string; title: 
           <input key={form} type="file" required className={field} onChange={(event) => void event.target.files?.[0]?.text().then(setValue)} />
         </label>
       )}
-      {stepUp && (
-        <div className="space-y-1.5">
-          <label className="block text-[12.5px] text-muted">
-            {t("connect.code")}
-            <input
-              type="text"
-              autoComplete="one-time-code"
-              spellCheck={false}
-              value={code}
-              onChange={(event) => setCode(event.target.value)}
-              className={`${field} font-mono`}
-            />
-          </label>
-          <CommandLine text="thole login" />
-        </div>
-      )}
-      {problem && (
-        <Notice tone="bad" title={stepUp && !code ? t("connect.stepUp") : problem.message}>
-          {stepUp && !code ? undefined : problem.hint}
-        </Notice>
-      )}
+      <ConfirmCode problem={problem} code={code} onChange={setCode} />
       <div className="flex items-center justify-between gap-2">
         <p className="text-[12px] text-muted">{t("connect.safe")}</p>
         <Button type="submit" look="primary" disabled={busy || !value}>

@@ -2,13 +2,17 @@ import { useState } from "react";
 import { get, post, request } from "../api/http";
 import type { Connection, Connections as ConnectionList, SecretItem, SecretItems, SecretTested } from "../api/types";
 import { maybe, t } from "../i18n";
+import "../i18n/later";
+import { translatedLine } from "../i18n/phrases";
 import { login } from "../state/account";
+import { titleOf } from "../state/providers";
 import { useStore } from "../state/store";
 import { Badge, Button, Notice } from "../ui/controls";
 import { Confirm } from "../ui/dialog";
 import { ago, moment } from "../ui/time";
 import { say, succeeded, tried } from "../ui/toast";
 import { Connect } from "./connect";
+import { originOf } from "./origin";
 import { Failed, Page, Section, useLoad } from "./page";
 
 /** Connections shows which login each agent uses and manages the secrets they need. Values go in and never come out. */
@@ -35,8 +39,8 @@ export default function Connections() {
       {problem && <Failed problem={problem} reload={reload} />}
       {secrets.value?.locked && (
         <div className="mb-6">
-          <Notice tone="warn" title={secrets.value.locked}>
-            {secrets.value.hint}
+          <Notice tone="warn" title={translatedLine(secrets.value.locked)}>
+            {secrets.value.hint && translatedLine(secrets.value.hint)}
           </Notice>
         </div>
       )}
@@ -78,7 +82,7 @@ export default function Connections() {
 
 function Agent({ agent, items, mayChange, onChange }: { agent: Connection; items: SecretItem[]; mayChange: boolean; onChange: () => void }) {
   const [open, setOpen] = useState(false);
-  const title = agent.title || agent.provider;
+  const title = titleOf({ name: agent.provider, title: agent.title });
   const own = items.find((it) => it.owner === "user" && it.kind === "provider_auth" && it.provider === agent.provider && it.state !== "revoked");
   return (
     <li className="px-3.5 py-3">
@@ -88,7 +92,7 @@ function Agent({ agent, items, mayChange, onChange }: { agent: Connection; items
           <ul className="text-[12.5px] text-muted wrap-anywhere">
             {agent.sources.map((it) => (
               <li key={`${it.upstream} ${it.origin}`} className="flex flex-wrap items-center gap-x-2">
-                <span>{t("connections.uses", { service: it.host || it.upstream, origin: it.origin })}</span>
+                <span>{t("connections.uses", { service: it.host || it.upstream, origin: originOf(it.origin) })}</span>
                 {it.taken && (
                   <span title={it.note}>
                     <Badge tone={it.taken === "yes" ? "ok" : "warn"}>{maybe("taken", it.taken)}</Badge>
@@ -100,8 +104,8 @@ function Agent({ agent, items, mayChange, onChange }: { agent: Connection; items
           </ul>
           {agent.problem && (
             <p className="text-[12.5px] text-warn wrap-anywhere">
-              {agent.problem}
-              {agent.hint && <span className="block text-muted">{agent.hint}</span>}
+              {translatedLine(agent.problem)}
+              {agent.hint && <span className="block text-muted">{translatedLine(agent.hint)}</span>}
             </p>
           )}
         </div>

@@ -1,13 +1,12 @@
 import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { get, type Problem } from "../api/http";
 import { t } from "../i18n";
+import { useTab } from "../state/tab";
 import { Button, Notice } from "../ui/controls";
 
 /** Page is the frame of what stands in place of the chat. */
 export function Page({ title, about, action, children }: { title: string; about: string; action?: ReactNode; children: ReactNode }) {
-  useEffect(() => {
-    document.title = `${title} · thole`;
-  }, [title]);
+  useTab(title);
   return (
     <div className="min-h-0 flex-1 overflow-y-auto" tabIndex={0} role="region" aria-label={title}>
       <div className="mx-auto w-full max-w-4xl px-3 py-6 md:px-6 md:py-10">

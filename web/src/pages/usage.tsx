@@ -2,6 +2,7 @@ import { type ReactNode, useState } from "react";
 import { download, query } from "../api/http";
 import type { UsageGroup, UsageSums } from "../api/types";
 import { t } from "../i18n";
+import "../i18n/later";
 import { type Bar, Columns, Share } from "../ui/bars";
 import { Button, Choice } from "../ui/controls";
 import { money } from "../ui/money";

@@ -1,6 +1,9 @@
 import type { ReactNode } from "react";
+import type { Usage } from "../api/types";
 import { useSide } from "../chat/context";
 import { maybe, t } from "../i18n";
+import { translated } from "../i18n/phrases";
+import "../i18n/later";
 import { endPhase } from "../state/fold";
 import { useRunTime } from "../state/times";
 import { Badge, CopyButton, Notice, type Tone } from "../ui/controls";
@@ -12,18 +15,24 @@ import { NetworkReach, OpenPorts } from "./network";
 const tone = (phase: string): Tone =>
   phase === "succeeded" ? "ok" : phase === "failed" ? "bad" : phase === "waiting_human" ? "warn" : phase === "canceled" ? "neutral" : "accent";
 
+/** heldBy is what the model's context holds: what its last call was given and gave. The sum of all calls says nothing about it. */
+export function heldBy({ last }: Usage): number | undefined {
+  return last && last.input + (last.cache_read ?? 0) + (last.cache_write ?? 0) + last.output + (last.reasoning ?? 0);
+}
+
 /** Agent shows what is happening to the current run, or what happened to the last one. */
 export function Agent() {
   const run = useSide((side) => side.run);
   const phases = useSide((side) => side.phases);
   const session = useSide((side) => side.session);
-  const lastError = useSide((side) => side.lastError);
+  const failed = useSide((side) => side.lastError);
+  const lastError = failed && translated(failed);
   const time = useRunTime(run?.id ?? "", run?.time);
   if (!run) return <p className="text-[13px] text-muted">{t("agent.none")}</p>;
   const usage = run.usage;
   const phase = run.outcome ? endPhase[run.outcome] : (phases.at(-1)?.phase ?? run.phase);
   const window = usage.context_window ?? 0;
-  const used = usage.input + (usage.cache_read ?? 0);
+  const used = heldBy(usage);
   return (
     <div className="space-y-5 text-[13px]">
       <div className="flex items-center justify-between gap-2">
@@ -59,7 +68,7 @@ export function Agent() {
           <Number name={t("agent.out")} value={count(usage.output)} />
           <Number name={t("agent.cached")} value={count(usage.cache_read ?? 0)} />
         </dl>
-        {window > 0 && (
+        {window > 0 && used !== undefined && (
           <div className="mt-2.5">
             <div className="mb-1 flex justify-between text-[12px] text-muted">
               <span>{t("agent.context")}</span>

@@ -1,10 +1,10 @@
 import { useMemo } from "react";
 import { AskCard } from "../chat/ask-card";
-import { composerBox } from "../chat/chat-view";
+import { composerBox } from "../chat/composer-box";
 import { useSide } from "../chat/context";
 import { useSelection } from "../chat/settings-bar";
 import { t } from "../i18n";
-import { noteOf } from "../state/providers";
+import { noteOf, titleOf } from "../state/providers";
 import { Button, Notice } from "../ui/controls";
 
 /** Asks lists what waits for an answer, and what was answered. */
@@ -18,7 +18,7 @@ export function Asks() {
     <div className="space-y-5">
       {deaf && (
         <Notice title={t("ask.guideTitle")} action={<Button onClick={() => composerBox.current?.focus()}>{t("ask.guideAction")}</Button>}>
-          <p>{t("ask.guide", { name: provider.title || provider.name })}</p>
+          <p>{t("ask.guide", { name: titleOf(provider) })}</p>
           {noteOf(provider, "human_loop") && <p className="mt-1">{noteOf(provider, "human_loop")}</p>}
         </Notice>
       )}

@@ -3,6 +3,8 @@ import { get, post } from "../api/http";
 import type { Files } from "../api/types";
 import { useSide } from "../chat/context";
 import { t } from "../i18n";
+import { translatedLine } from "../i18n/phrases";
+import "../i18n/later";
 import { Button, Notice } from "../ui/controls";
 import { moment, span, useNow } from "../ui/time";
 import { tried } from "../ui/toast";
@@ -39,7 +41,7 @@ export function Saved() {
   if (files?.waits_for && files.state !== "unsaved")
     return (
       <Notice tone="bad" title={t("files.waits")}>
-        <p className="wrap-anywhere">{files.waits_for}</p>
+        <p className="wrap-anywhere">{translatedLine(files.waits_for)}</p>
       </Notice>
     );
   if (!files || files.state === "none") return null;
@@ -51,7 +53,7 @@ export function Saved() {
   if (files.state === "unsaved")
     return (
       <Notice tone="bad" title={t("files.unsaved")}>
-        <p className="wrap-anywhere">{files.error}</p>
+        <p className="wrap-anywhere">{files.error && translatedLine(files.error)}</p>
         {files.saved_at && <p className="mt-1">{t("files.last", { time: moment(files.saved_at) })}</p>}
         <div className="mt-2">{again}</div>
       </Notice>

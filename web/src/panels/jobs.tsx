@@ -4,6 +4,7 @@ import type { Batch, Batches, Job, Jobs } from "../api/types";
 import { useSide } from "../chat/context";
 import { listen } from "../events/client";
 import { maybe, t, type Key } from "../i18n";
+import "../i18n/later";
 import { Badge, Button, CommandLine, type Tone } from "../ui/controls";
 import { ChevronIcon, JobIcon, WarnIcon } from "../ui/icons";
 import { ago, clock, Elapsed } from "../ui/time";
@@ -64,12 +65,15 @@ export function Jobs({ jobs: { jobs, batches, reload } }: { jobs: JobList }) {
   );
 }
 
+/** What a result is held for before anything of it was sent. */
+const never = new Set(["policy", "no_thread", "other_home", "unfit_thread", "no_channel"]);
+
 function Held({ batch, onDone }: { batch: Batch; onDone: () => void }) {
   const close = async (reason: string) => {
     await tried(post(`/batches/${batch.batch_id}/close`, { reason }));
     onDone();
   };
-  const unsent = batch.held_for === "policy";
+  const unsent = never.has(batch.held_for ?? "");
   const deliver = async () => {
     await tried(post(`/batches/${batch.batch_id}/deliver`, { anyway: !unsent }));
     onDone();
@@ -81,7 +85,7 @@ function Held({ batch, onDone }: { batch: Batch; onDone: () => void }) {
       </h3>
       <div className="space-y-2.5 px-3 py-2.5">
         <p className="font-medium wrap-anywhere">{batch.summary}</p>
-        <p className="text-muted">{batch.held_for === "policy" ? t("jobs.heldPolicy") : t("jobs.heldText")}</p>
+        <p className="text-muted">{t(unsent ? "jobs.heldPolicy" : "jobs.heldText")}</p>
         {batch.held_for && batch.held_for !== "policy" && <p className="text-[12px] text-faint wrap-anywhere">{maybe("held", batch.held_for)}</p>}
         {!batch.head && <p className="text-muted">{t("jobs.notHead")}</p>}
         {batch.head && (

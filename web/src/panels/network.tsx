@@ -4,6 +4,7 @@ import type { Network, Port, Ports, Traffic } from "../api/types";
 import { useSide } from "../chat/context";
 import { listen } from "../events/client";
 import { t, type Key } from "../i18n";
+import "../i18n/later";
 import { Badge, Button, Choice } from "../ui/controls";
 import { count } from "../ui/time";
 import { tried } from "../ui/toast";

@@ -1,6 +1,7 @@
 import { type KeyboardEvent, useRef } from "react";
 import { useSide } from "../chat/context";
 import { t, type Key } from "../i18n";
+import "../i18n/later";
 import { type PanelName, prefs, setPrefs } from "../state/prefs";
 import { useStore } from "../state/store";
 import { later } from "../ui/later";
@@ -15,7 +16,7 @@ const Changes = later(() => import("../changes/changes"));
 const names: PanelName[] = ["agent", "changes", "todo", "ask", "jobs"];
 
 /** Panel stands next to the chat and never interrupts it. Where it covers the chat, onLeave uncovers it. */
-export function Panel({ onLeave }: { onLeave?: () => void }) {
+export default function Panel({ onLeave }: { onLeave?: () => void }) {
   const tab = useStore(prefs, (it) => it.tab);
   const pending = useSide((side) => side.questions.filter((it) => it.state === "pending").length);
   const open = useSide((side) => side.todos.filter((it) => it.state === "todo" || it.state === "doing").length);

@@ -15,6 +15,7 @@ export const replay = (events: TodoEvent[], n: number): Todo[] => events.slice(0
 export function Todos() {
   const now = useSide((side) => side.todos);
   const events = useSide((side) => side.todoEvents);
+  const working = useSide((side) => side.session?.active_run_id !== undefined);
   const [at, setAt] = useState<number>();
   const todos = useMemo(() => (at === undefined ? now : replay(events, at)), [at, now, events]);
   if (now.length === 0 && events.length === 0) return <p className="text-[13px] text-muted">{t("todo.none")}</p>;
@@ -30,7 +31,7 @@ export function Todos() {
             </h3>
             <ul className="space-y-1.5">
               {items.map((todo) => (
-                <TodoLine key={todo.id} todo={todo} />
+                <TodoLine key={todo.id} todo={todo} live={working && at === undefined} />
               ))}
             </ul>
           </section>

@@ -27,8 +27,11 @@ export async function logIn(secret: string): Promise<void> {
   await whoAmI();
 }
 
+/** logOut ends this login, and leads to the provider of logins where one proved it, which asks whether to end its own. */
 export async function logOut(): Promise<void> {
+  const { logout_url } = await get<Account>("/auth/session");
   await post("/auth/logout");
   dropProof();
+  if (logout_url) return location.assign(logout_url);
   login.set({ state: "out" });
 }

@@ -1,27 +1,30 @@
 import { Chat } from "@ai-sdk/react";
 import { get, post, Problem, query, request, silent, uuid } from "../api/http";
-import type { ChatMessage, ChatMessages, Question, Questions, QueuedMessage, Reply, Run, Runs, ServerEvent, Session, Snapshot, TodoEvents } from "../api/types";
+import type { ChatMessage, ChatMessages, Fork, Question, Reply, ServerEvent, Session, Snapshot } from "../api/types";
 import { listen, watch } from "../events/client";
 import { t } from "../i18n";
-import { emptySide, fold, fromSnapshot, marksOf, type Side } from "./fold";
+import { emptySide, fold, fromSnapshot, type Side } from "./fold";
 import { Keeper, newChatIDs } from "./keep";
 import { merge, older } from "./merge";
 import { arrived, giveBack, isRefusal, learn, type Message, type Outbox, take, takeAside, unsure, type Why } from "./outbox";
+import { readPast } from "./past";
 import { setPrefs } from "./prefs";
+import { Queued } from "./queued";
 import { go } from "./route";
 import { type Chosen, wireOf } from "./source";
 import { Store } from "./store";
 import { chatTransport, type Settings } from "./transport";
 
 export interface History {
-  state: "idle" | "loading" | "older" | "missing" | "error";
+  /** deleted: it was there, and somewhere else it was deleted. */
+  state: "idle" | "loading" | "older" | "missing" | "deleted" | "error";
   /** Where the pages before this one begin. */
   cursor?: string;
   problem?: Problem;
 }
 
 const page = 12; // runs
-const largest = 24 * 1024 * 1024 - 64 * 1024; // bytes of a request that thole accepts, less what stands around a message
+const largest = 16 * 1024 * 1024 - 64 * 1024; // bytes of a message that thole accepts, less what stands around it
 const hiddenFor = 4000;
 const retryWaits = [300, 800, 2000, 4000, 8000];
 
@@ -42,6 +45,7 @@ export class Conversation {
   settings: Settings = {};
   /** box is what was written here and what thole does not have yet. */
   readonly box: Store<Outbox>;
+  readonly queued: Queued;
 
   private undo: (() => void)[] = [];
   private closed = false;
@@ -54,6 +58,8 @@ export class Conversation {
   private sending?: Promise<boolean>;
   /** taken is called when thole has what is being posted; unset: nothing is. */
   private taken?: () => void;
+  /** retrying is the message that is said again, and the id under which it goes out until it is there. */
+  private retrying?: { of: string; id: string };
   /** landed are messages that thole is known to have. */
   private landed = new Set<string>();
   /** begun: a first message was tried before, so that the session may exist. */
@@ -80,6 +86,7 @@ export class Conversation {
         else if (!isError) void this.catchUp();
       },
     });
+    this.queued = new Queued(id);
     const keeper = new Keeper(id);
     this.box = new Store(keeper.load());
     this.box.subscribe(() => keeper.save(this.box.get(), this.draft));
@@ -161,41 +168,18 @@ export class Conversation {
     this.following = watch(this.id, snapshot.seq);
   }
 
-  // What the panels want to know of the past; nobody waits for it.
   private async background(): Promise<void> {
-    const [runs, questions, todos] = await Promise.allSettled([
-      get<Runs>(`/sessions/${this.id}/runs?order=desc&limit=1`),
-      get<Questions>(`/sessions/${this.id}/human-loop?state=all`),
-      get<TodoEvents>(`/sessions/${this.id}/todos/events?limit=200`),
-    ]);
-    this.pastMissing = [runs, questions, todos].some((it) => it.status === "rejected");
-    this.side.set((old) => {
-      const next = { ...old };
-      if (runs.status === "fulfilled" && runs.value.items[0] && !old.run) {
-        next.run = runs.value.items[0];
-        next.phases = marksOf(next.run);
-        next.lastError = next.run.error;
-      }
-      if (questions.status === "fulfilled") {
-        const known = new Set(old.questions.map((it) => it.question_id));
-        next.questions = [...questions.value.items.filter((it) => !known.has(it.question_id)), ...old.questions];
-      }
-      if (todos.status === "fulfilled") {
-        const known = new Set(todos.value.items.map((it) => it.id));
-        next.todoEvents = [...todos.value.items, ...old.todoEvents.filter((it) => !known.has(it.id))];
-      }
-      return next;
-    });
+    this.pastMissing = !(await readPast(this.id, this.side));
   }
 
   private newest = (limit: number): Promise<ChatMessages> => get(`/sessions/${this.id}/messages${query({ order: "desc", limit })}`);
 
-  async loadOlder(): Promise<void> {
+  async loadOlder(limit = page): Promise<void> {
     const { cursor, state } = this.history.get();
     if (!cursor || state !== "idle") return;
     this.history.set({ state: "older", cursor });
     try {
-      const next = await get<ChatMessages>(`/sessions/${this.id}/messages${query({ order: "desc", limit: page, cursor })}`);
+      const next = await get<ChatMessages>(`/sessions/${this.id}/messages${query({ order: "desc", limit, cursor })}`);
       this.chat.messages = older(this.chat.messages, next.items);
       this.history.set({ state: "idle", cursor: next.next });
     } catch (error) {
@@ -203,7 +187,22 @@ export class Conversation {
     }
   }
 
+  private get gone(): boolean {
+    return this.history.get().state === "missing" || this.history.get().state === "deleted";
+  }
+
+  /** vanish is for a chat that is no more: it says so, and nothing that is sent from here makes it again. */
+  private vanish(): void {
+    if (this.gone) return;
+    clearTimeout(this.timer);
+    this.following?.();
+    this.following = undefined;
+    this.history.set({ state: "deleted" });
+    void this.chat.stop();
+  }
+
   private react(event: ServerEvent): void {
+    if (event.type === "session.deleted") return this.vanish();
     const before = this.side.get();
     this.side.set(fold(before, event));
     if (event.type === "run.started") this.has(event.data.client_id);
@@ -214,7 +213,7 @@ export class Conversation {
 
   /** catchUp reads what happened without us and joins the answer that is being given, unless we are already in it. */
   catchUp(): Promise<void> {
-    if (this.draft || this.history.get().state === "loading" || this.history.get().state === "missing") return Promise.resolve();
+    if (this.draft || this.gone || this.history.get().state === "loading") return Promise.resolve();
     if (this.catching) {
       this.again = true; // what is being read may be older than the news
       return this.catching;
@@ -240,6 +239,7 @@ export class Conversation {
       for (const message of latest.items) this.has(message.metadata?.client_id);
     } catch (error) {
       const { status } = error as Problem;
+      if (status === 404) this.vanish();
       if (status === 0 || status >= 500) this.retryLater();
       return;
     }
@@ -313,6 +313,7 @@ export class Conversation {
       if (this.landed.has(message.id)) return undefined;
       // A conflict may be with the first attempt itself, whose end a crash of the server left open; a budget's refusal is one only by its number.
       const conflict = problem.status === 409 && problem.code !== "budget_exceeded";
+      if (problem.status === 404 && !this.draft) this.vanish();
       if (isRefusal(problem) && !conflict) return { state: "refused", text: problem.message, hint: problem.hint, code: problem.code };
       const why = await this.lookFor(message.id, problem);
       return why && conflict ? { ...why, spent: why.state === "absent" } : why;
@@ -323,8 +324,8 @@ export class Conversation {
     const weight = message.files.reduce((sum, file) => sum + file.url.length, new Blob([message.text]).size);
     if (weight > largest) throw new Problem(t("unsent.large"), 413, "invalid");
     if (this.draft) await this.make(start(), message.text);
-    if (how === "steer") await this.steer(message);
-    else if (this.busy || this.side.get().session?.active_run_id) await this.queue(message);
+    if (how === "steer") await this.queued.steer(message, this.side.get().session?.active_run_id);
+    else if (this.busy || this.side.get().session?.active_run_id) await this.queued.add(message);
     else await this.transmit(message);
   }
 
@@ -352,7 +353,7 @@ export class Conversation {
       this.chat.messages = this.chat.messages.filter((it) => it.id !== message.id);
       // Another client was faster: what was written waits for its turn.
       if (!(error instanceof Problem && error.code === "busy")) throw error;
-      await this.queue(message);
+      await this.queued.add(message);
       void this.catchUp();
     }
   }
@@ -420,27 +421,14 @@ export class Conversation {
     this.box.set((box) => arrived(box, id));
   }
 
-  private input = ({ text, files }: Message) => [...(text ? [{ type: "text", text }] : []), ...files.map((file) => ({ type: "image", url: file.url }))];
-
-  private queue = (message: Message): Promise<QueuedMessage> => post(`/sessions/${this.id}/queue`, { input: this.input(message), client_id: message.id, start: true }, `queue-${message.id}`);
-
-  private steer = (message: Message): Promise<Run> => post(`/runs/${this.side.get().session?.active_run_id}/steer`, { input: this.input(message), client_id: message.id }, `steer-${message.id}`);
-
-  editQueued = async (message: QueuedMessage, text: string): Promise<void> => {
-    const images = message.input.filter((part) => part.type !== "text");
-    await request("PATCH", `/sessions/${this.id}/queue/${message.id}`, { body: { input: [{ type: "text", text }, ...images] } });
-  };
-
-  removeQueued = async (message: QueuedMessage): Promise<void> => void (await request("DELETE", `/sessions/${this.id}/queue/${message.id}`));
-
-  promoteQueued = (message: QueuedMessage): Promise<Run> => post(`/sessions/${this.id}/queue/${message.id}/promote`);
-
-  startQueued = (message: QueuedMessage): Promise<Run> => post(`/sessions/${this.id}/queue/${message.id}/start`);
-
-  orderQueue = async (order: string[]): Promise<void> => void (await request("PUT", `/sessions/${this.id}/queue/order`, { body: { order } }));
+  /** branch goes on from an earlier moment in a chat of its own, and opens that; this one stays as it is. */
+  async branch(how: Fork): Promise<void> {
+    const made = await post<Session>(`/sessions/${this.id}/fork`, how, uuid());
+    if (!this.closed) go({ page: "chat", id: made.id });
+  }
 
   /**
-   * retry runs the last user message again. The log keeps both runs, and so does the page. A retry that nobody answered may
+   * retry says the last user message again. The log keeps both runs, and so does the page. A retry that nobody answered may
    * be repeated: until the history shows the new run it goes out under the same key.
    */
   async retry(): Promise<void> {
@@ -449,12 +437,11 @@ export class Conversation {
     if (!last || this.taken) return;
     if (this.chat.status === "error") this.chat.clearError();
     const answered = before.at(-1)?.role === "assistant";
+    if (this.retrying?.of !== last.id) this.retrying = { of: last.id, id: uuid() };
+    const { id } = this.retrying;
     try {
-      await this.posted(() => {
-        const again = this.chat.regenerate();
-        if (answered) this.chat.messages = [...before, { ...last, id: uuid(), metadata: undefined }];
-        return again;
-      });
+      if (!answered) this.chat.messages = before.filter((it) => it !== last);
+      await this.posted(() => this.chat.sendMessage({ id, role: "user", parts: last.parts }));
     } catch (error) {
       this.chat.messages = before;
       void this.catchUp();

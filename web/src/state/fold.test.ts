@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventData, ServerEvent, Session } from "../api/types";
-import { applyTodos, emptySide, fold, fromSnapshot, reorder, type Side } from "./fold";
+import { applyTodos, emptySide, fold, fromSnapshot, recalled, reorder, type Side } from "./fold";
 
 const session = { id: "s", name: "", preview: "", provider: "codex", archived: false, created_at: "", updated_at: "", seq: 4, floor: 0, runs: 0, status: {}, usage: { input: 0, output: 0 } } as unknown as Session;
 const begin: Side = fromSnapshot({ session, seq: 4, questions: [], todos: [], queue: [] }, emptySide);
@@ -92,4 +92,15 @@ describe("todos", () => {
 
 it("a queue keeps messages that an order does not name", () => {
   expect(reorder([{ id: "a" }, { id: "b" }, { id: "c" }], ["c", "a"]).map((it) => it.id)).toEqual(["c", "a", "b"]);
+});
+
+describe("phases that the server remembers", () => {
+  const at = (phase: string, second: number) => ({ phase, at: `2026-01-01T00:00:0${second}Z` }) as Side["phases"][number];
+
+  it("come before what was seen here, once", () => {
+    const marks = [at("queued", 0), at("restoring", 1), at("running", 2), at("waiting_human", 3)];
+    expect(recalled(marks, [at("queued", 0), at("running", 2), at("waiting_human", 3), at("running", 4)])).toEqual([...marks, at("running", 4)]);
+    expect(recalled(marks, [])).toEqual(marks);
+    expect(recalled([], marks)).toEqual(marks);
+  });
 });

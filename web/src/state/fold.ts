@@ -47,6 +47,14 @@ export function marksOf(run: Run | undefined): PhaseMark[] {
   return marks;
 }
 
+/** recalled puts what the server remembers of a run's phases before what was seen of them here. */
+export function recalled(marks: PhaseMark[], seen: PhaseMark[]): PhaseMark[] {
+  const last = marks.at(-1);
+  if (!last) return seen;
+  const since = Date.parse(last.at);
+  return seen.reduce((all, it) => (Date.parse(it.at) > since ? mark(all, it) : all), marks);
+}
+
 /** ordered sorts by order and keeps the first appearance where the order does not decide. */
 export const ordered = (todos: Todo[]): Todo[] => [...todos].sort((a, b) => a.order - b.order);
 
@@ -151,7 +159,12 @@ function phase(side: Side, event: ServerEvent): Side {
     ...side,
     phases: mark(side.phases, { phase: to, at: event.ts }),
     lastError: error ?? side.lastError,
-    run: { ...side.run!, phase: to, executor_id: event.executor_id ?? side.run!.executor_id, started_at: side.run!.started_at ?? (to === "running" ? event.ts : undefined) },
+    run: {
+      ...side.run!,
+      phase: to,
+      executor_id: event.executor_id ?? side.run!.executor_id,
+      started_at: side.run!.started_at ?? (to === "running" ? event.ts : undefined),
+    },
   };
 }
 
@@ -180,7 +193,9 @@ function ended(side: Side, event: ServerEvent): Side {
     phases: after.run?.id === event.run_id ? mark(after.phases, { phase: to, at: event.ts }) : after.phases,
     lastError: event.data.error ?? (outcome === "completed" ? undefined : side.lastError),
     // A run that is over waits for nobody.
-    questions: after.questions.map((question) => (question.run_id === event.run_id && question.state === "pending" ? { ...question, state: "canceled", resolved_at: event.ts } : question)),
+    questions: after.questions.map((question) =>
+      question.run_id === event.run_id && question.state === "pending" ? { ...question, state: "canceled", resolved_at: event.ts } : question,
+    ),
     session: after.session && open ? { ...after.session, active_run_id: undefined } : after.session,
   };
 }

@@ -18,6 +18,12 @@ export interface Prefs {
   source?: Chosen;
   /** Changes are shown side by side. */
   split?: boolean;
+  /** false: the list of chats is hidden where there would be room for it. */
+  chats?: boolean;
+  /** false: keys do nothing but in the field they are typed into. */
+  shortcuts?: boolean;
+  /** Notices of ends and questions, while no tab is seen. */
+  notify?: boolean;
 }
 
 const place = "thole.prefs";
@@ -41,6 +47,13 @@ export function setPrefs(change: Partial<Prefs>): void {
     // A browser that keeps nothing still works for this visit.
   }
 }
+
+// What is chosen for all tabs counts in all of them; what a tab shows is its own.
+addEventListener("storage", (event) => {
+  if (event.key !== place) return;
+  const { theme, language, notify } = read();
+  prefs.set((old) => ({ ...old, theme, language, notify }));
+});
 
 const dark = typeof matchMedia === "function" ? matchMedia("(prefers-color-scheme: dark)") : undefined;
 

@@ -1,5 +1,7 @@
 import { get } from "../api/http";
 import type { Provider, Providers } from "../api/types";
+import { en } from "../i18n/en";
+import { t, type Key } from "../i18n";
 import { prefs } from "./prefs";
 import { Store } from "./store";
 
@@ -8,6 +10,9 @@ export const providers = new Store<Providers | undefined>(undefined);
 export async function loadProviders(): Promise<void> {
   providers.set(await get<Providers>("/providers"));
 }
+
+/** titleOf is an agent's name for people: its own, but for the scripted one, which is ours. */
+export const titleOf = (it: { name: string; title?: string }): string => (`name.${it.name}` in en ? t(`name.${it.name}` as Key) : it.title || it.name);
 
 export const providerNamed = (name: string | undefined): Provider | undefined => providers.get()?.items.find((it) => it.name === name);
 

@@ -1,36 +1,80 @@
+import { parse as pattern } from "regexparam";
+import { matchRoute } from "wouter";
+import { navigate } from "wouter/use-browser-location";
+import { isOver } from "../ui/focus";
 import { Store } from "./store";
 
-/** Route is what the address bar says: a session, a new chat, a page about the user, or nothing yet. */
-export type Route = { page: "start" } | { page: "new" } | { page: "chat"; id: string } | { page: "usage" } | { page: "connections" };
+/** Route is what the address bar says, and the only place that knows which chat is chosen. */
+export type Route =
+  | { page: "start" | "new" | "inbox" | "usage" | "connections" | "users" }
+  | { page: "chat"; id: string; message?: string }
+  | { page: "settings"; section?: string }
+  | { page: "share"; token: string };
 
-const parse = (path: string): Route => {
-  const chat = /^\/c\/([^/]+)\/?$/.exec(path);
-  if (chat) return { page: "chat", id: decodeURIComponent(chat[1]!) };
-  const named = (["new", "usage", "connections"] as const).find((page) => pathOf({ page }) === path.replace(/\/$/, ""));
-  return { page: named ?? "start" };
-};
+const plain = (page: "new" | "inbox" | "usage" | "connections" | "users") => (): Route => ({ page });
+const chat = ({ id }: Params): Route => ({ page: "chat", id: id!, message: decode(location.hash.slice(1)) || undefined });
+type Params = Record<string, string | undefined>;
 
-// The API has /usage itself, so the user's pages stand under a name of their own.
+// A path that stands here twice has another spelling that links out there use.
+const routes: [string, (params: Params) => Route][] = [
+  ["/c/:id", chat],
+  ["/chat/:id", chat],
+  ["/new", plain("new")],
+  ["/inbox", plain("inbox")],
+  ["/usage", plain("usage")],
+  ["/me/usage", plain("usage")],
+  ["/connections", plain("connections")],
+  ["/me/connections", plain("connections")],
+  ["/users", plain("users")],
+  ["/settings/:section?", ({ section }) => ({ page: "settings", section })],
+  ["/share", () => ({ page: "share", token: decode(location.hash.slice(1)) })], // where no server sees it
+];
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // no escape, but a percent sign
+  }
+}
+
+export function parse(path: string): Route {
+  for (const [wanted, make] of routes) {
+    const [fits, params] = matchRoute(pattern, wanted, path);
+    if (fits) return make(Object.fromEntries(Object.entries(params as Params).map(([name, value]) => [name, value && decode(value)])));
+  }
+  return { page: "start" };
+}
+
 export const pathOf = (to: Route): string => {
   switch (to.page) {
-    case "chat":
-      return `/c/${encodeURIComponent(to.id)}`;
-    case "new":
-      return "/new";
-    case "usage":
-    case "connections":
-      return `/me/${to.page}`;
-    default:
+    case "start":
       return "/";
+    case "chat":
+      return `/c/${encodeURIComponent(to.id)}${to.message ? `#${encodeURIComponent(to.message)}` : ""}`;
+    case "settings":
+      return to.section ? `/settings/${encodeURIComponent(to.section)}` : "/settings";
+    case "share":
+      return `/share#${encodeURIComponent(to.token)}`;
+    default:
+      return `/${to.page}`;
   }
 };
 
+const address = (): string => location.pathname + location.hash;
+let last = address();
+
 export const route = new Store<Route>(parse(location.pathname));
 
-addEventListener("popstate", () => route.set(parse(location.pathname)));
+// The router says when the address changed from here as the browser says when it went back.
+for (const event of ["popstate", "hashchange", "pushState", "replaceState"])
+  addEventListener(event, () => {
+    if (address() === last) return;
+    last = address();
+    route.set(parse(location.pathname));
+  });
 
 export function go(to: Route, replace = false): void {
   const path = pathOf(to);
-  if (path !== location.pathname) history[replace ? "replaceState" : "pushState"](null, "", path);
-  route.set(to);
+  if (path !== address()) navigate(path, { replace: replace || isOver() });
 }

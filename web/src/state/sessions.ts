@@ -1,5 +1,5 @@
-import { get, query, request } from "../api/http";
-import type { ServerEvent, Session, Sessions } from "../api/types";
+import { get, post, query, request } from "../api/http";
+import type { BulkIn, BulkOut, ServerEvent, Session, Sessions } from "../api/types";
 import { listen } from "../events/client";
 import { Store } from "./store";
 
@@ -60,14 +60,37 @@ function askAgain(): void {
   if (sessions.get().state === "loading") loadSessions().catch(() => {});
 }
 
-export async function editSession(id: string, change: Partial<Pick<Session, "name" | "archived" | "provider" | "model" | "effort" | "execution_profile">>): Promise<Session> {
+type Edit = Partial<Pick<Session, "name" | "archived" | "provider" | "model" | "effort" | "execution_profile" | "pinned">>;
+
+export async function editSession(id: string, change: Edit): Promise<Session> {
   const { data } = await request<Session>("PATCH", `/sessions/${id}`, { body: change });
   if (change.archived !== undefined && change.archived !== sessions.get().archived) drop(id);
   else {
     put(id, data);
-    askAgain();
+    if (change.pinned !== undefined) reloadSoon();
+    else askAgain();
   }
   return data;
+}
+
+export type BulkAction = BulkIn["action"];
+
+/** most is how many chats one request may change. */
+const most = 200;
+
+/** changeSessions does the same to many chats; each is done or refused by itself. */
+export async function changeSessions(action: BulkAction, ids: string[]): Promise<BulkOut> {
+  const out: BulkOut = { done: 0, items: [] };
+  try {
+    for (let at = 0; at < ids.length; at += most) {
+      const part = await post<BulkOut>("/sessions/bulk", { action, ids: ids.slice(at, at + most) });
+      out.done += part.done;
+      out.items.push(...part.items);
+    }
+  } finally {
+    await loadSessions().catch(() => {}); // also after a part that failed: what came before it is done
+  }
+  return out;
 }
 
 export async function deleteSession(id: string): Promise<void> {
@@ -75,7 +98,9 @@ export async function deleteSession(id: string): Promise<void> {
   drop(id);
 }
 
-export const titleOf = (session: Pick<Session, "name" | "preview"> | undefined): string => session?.name || session?.preview.trim() || "";
+/** titleOf is a person's name for the chat, else the title that was made for it, else how its first message begins. */
+export const titleOf = (session: Pick<Session, "name" | "preview"> & { title?: string } | undefined): string =>
+  session?.name || session?.title || session?.preview.trim().split("\n")[0] || "";
 
 let soon: ReturnType<typeof setTimeout> | undefined;
 function reloadSoon(): void {
@@ -97,7 +122,7 @@ function follow(event: ServerEvent): void {
       return;
     case "session.updated":
       if (known && event.data.name !== undefined) put(id, { name: event.data.name });
-      if (event.data.archived !== undefined || !known) reloadSoon();
+      if (event.data.archived !== undefined || event.data.pinned !== undefined || !known) reloadSoon();
       return;
     case "session.created":
     case "run.started":

@@ -15,7 +15,7 @@ const times = new Store<Record<string, RunTime>>({});
 export function useRunTime(id: string, given?: RunTime): RunTime | undefined {
   const known = useStore(times, (it) => it[id]);
   const phase = useSide((side) => (side.run?.id === id && side.run.outcome ? side.run.phase : undefined));
-  const final = useSide((side) => side.run?.id === id && side.run.time !== undefined && side.run.outcome !== undefined && side.run.phase === endPhase[side.run.outcome]);
+  const final = useSide(({ run }) => run?.id === id && run.time !== undefined && run.outcome !== undefined && run.phase === endPhase[run.outcome]);
   useEffect(() => {
     if (!phase || final) return;
     get<Run>(`/runs/${id}`)

@@ -24,6 +24,10 @@ export function Button({ look = "plain", className = "", type = "button", ...res
   );
 }
 
+/** iconLook is the look of a control that is an icon alone. */
+export const iconLook = `inline-flex size-8 shrink-0 items-center justify-center rounded-lg text-muted transition-colors hover:bg-hover hover:text-ink
+        disabled:opacity-40 disabled:hover:bg-transparent`;
+
 interface IconButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   label: string;
   children: ReactNode;
@@ -35,18 +39,17 @@ export function IconButton({ label, className = "", type = "button", ...rest }: 
       type={type}
       aria-label={label}
       title={label}
-      className={`inline-flex size-8 shrink-0 items-center justify-center rounded-lg text-muted transition-colors hover:bg-hover hover:text-ink
-        disabled:opacity-40 disabled:hover:bg-transparent ${className}`}
+      className={`${iconLook} ${className}`}
       {...rest}
     />
   );
 }
 
-export function CopyButton({ text, className = "" }: { text: string; className?: string }) {
+export function CopyButton({ text, label = t("common.copy"), className = "" }: { text: string; label?: string; className?: string }) {
   const [copied, setCopied] = useState(false);
   return (
     <IconButton
-      label={copied ? t("common.copied") : t("common.copy")}
+      label={copied ? t("common.copied") : label}
       className={`size-7 ${className}`}
       onClick={() => {
         void navigator.clipboard?.writeText(text).then(() => {

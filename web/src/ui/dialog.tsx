@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { t } from "../i18n";
 import { IconButton } from "./controls";
+import { toField, useBack } from "./focus";
 import { CloseIcon } from "./icons";
 
 interface Props {
@@ -11,20 +12,32 @@ interface Props {
   className?: string;
 }
 
-/** Modal is the native dialog: focus stays inside, Escape closes, and focus returns to where it was. */
-function Modal({ open, label, onClose, children, className = "" }: Props) {
+/** Modal is the native dialog: focus stays inside, Escape closes, and focus returns to where it was or to the field. */
+export function Modal({ open, label, onClose, children, className = "" }: Props) {
   const ref = useRef<HTMLDialogElement>(null);
+  const opener = useRef<{ at: Element | null; byKey: boolean }>(undefined);
   useEffect(() => {
     const dialog = ref.current;
     if (!dialog) return;
-    if (open && !dialog.open) dialog.showModal();
+    if (open && !dialog.open) {
+      const at = document.activeElement;
+      opener.current = { at, byKey: at?.matches(":focus-visible") ?? false };
+      dialog.showModal();
+    }
     if (!open && dialog.open) dialog.close();
   }, [open]);
+  // The browser goes back to what opened it, which is right for who works by keys. Others go on writing.
+  const closed = () => {
+    const { at, byKey } = opener.current ?? {};
+    const taken = () => document.activeElement !== document.body && document.activeElement !== at; // by what the dialog led to
+    if (!byKey || !at?.isConnected || at === document.body) setTimeout(() => taken() || toField());
+    onClose();
+  };
   return (
     <dialog
       ref={ref}
       aria-label={label}
-      onClose={onClose}
+      onClose={closed}
       onClick={(event) => event.target === ref.current && onClose()}
       className={`bg-surface text-ink ${className}`}
     >
@@ -43,6 +56,7 @@ export function Confirm(props: Props) {
 
 /** Drawer covers one side of a small screen, or the whole of it. */
 export function Drawer({ side, whole = false, ...props }: Props & { side: "left" | "right"; whole?: boolean }) {
+  useBack(props.open, props.onClose);
   const width = whole ? "w-screen max-w-none" : "w-[min(22rem,88vw)]";
   return (
     <Modal {...props} className={`m-0 h-dvh max-h-none ${width} border-line shadow-pop ${side === "left" ? "mr-auto border-r" : "ml-auto border-l"}`}>

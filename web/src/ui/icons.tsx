@@ -78,13 +78,7 @@ export const AskIcon = icon(
   </>,
 );
 export const ListIcon = icon(<path d="m3.5 5.5 1 1 2-2M3.5 13.5l1 1 2-2M9.5 6H17M9.5 14H17" />);
-export const ImageIcon = icon(
-  <>
-    <rect x="3" y="4" width="14" height="12" rx="2" />
-    <circle cx="7.5" cy="8.5" r="1.2" />
-    <path d="m3.5 14.5 4-3.5 3 2.5 2.5-2 3.5 3" />
-  </>,
-);
+export const ClipIcon = icon(<path d="m15.5 9.5-5.8 5.8a3.4 3.4 0 0 1-4.8-4.8l6-6a2.3 2.3 0 0 1 3.2 3.2l-5.8 5.9a1.1 1.1 0 0 1-1.6-1.6l5.3-5.3" />);
 export const RetryIcon = icon(<path d="M15.5 8A6 6 0 1 0 16 11M16 4v4h-4" />);
 export const WarnIcon = icon(
   <path d="M10 7.5v3.5M10 13.8v.1M8.7 3.8 2.6 14.5A1.5 1.5 0 0 0 3.9 16.7h12.2a1.5 1.5 0 0 0 1.3-2.2L11.3 3.8a1.5 1.5 0 0 0-2.6 0z" />,
@@ -98,6 +92,11 @@ export const JobIcon = icon(
   </>,
 );
 export const ArchiveIcon = icon(<path d="M3 4h14v3.5H3zM4.5 7.5V15A1.5 1.5 0 0 0 6 16.5h8a1.5 1.5 0 0 0 1.5-1.5V7.5M8 10.5h4" />);
+export const InboxIcon = icon(
+  <path d="M3 11.5 5.2 4.8A1.2 1.2 0 0 1 6.3 4h7.4a1.2 1.2 0 0 1 1.1.8L17 11.5V15a1.2 1.2 0 0 1-1.2 1.2H4.2A1.2 1.2 0 0 1 3 15zM3 11.5h4l1 2h4l1-2h4" />,
+);
+export const PinIcon = icon(<path d="M7 3.5h6M8 3.5v5L5.5 11.5h9L12 8.5v-5M10 11.5V17" />);
+export const BranchIcon = icon(<path d="M6 4v12M6 13c0-4 8-2 8-7M14 6a1.6 1.6 0 1 0 0-.01M6 4a1.6 1.6 0 1 0 0-.01" />);
 export const TrashIcon = icon(<path d="M4 6h12M8 6V4h4v2M6 6l.7 9.5A1.5 1.5 0 0 0 8.2 17h3.6a1.5 1.5 0 0 0 1.5-1.5L14 6" />);
 
 export function Spinner({ className = "size-4" }: { className?: string }) {
@@ -131,3 +130,10 @@ export function Mark({ className = "size-5" }: { className?: string }) {
     </svg>
   );
 }
+export const ShareIcon = icon(<path d="M10 12V3.5M6.5 7 10 3.5 13.5 7M6.5 9.5H5v7h10v-7h-1.5" />);
+export const LinkIcon = icon(
+  <>
+    <path d="M8.5 11.5a3 3 0 0 0 4.3.3l2.4-2.4a3 3 0 0 0-4.3-4.3l-1.2 1.2" />
+    <path d="M11.5 8.5a3 3 0 0 0-4.3-.3L4.8 10.6a3 3 0 0 0 4.3 4.3l1.2-1.2" />
+  </>,
+);

@@ -3,7 +3,8 @@
 const hidden = /(?!\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 const short: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-const escaped = (found: string) => short[found] ?? Array.from({ length: found.length }, (_, i) => `\\u${found.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
+const unit = (code: number) => `\\u${code.toString(16).padStart(4, "0")}`;
+const escaped = (found: string) => short[found] ?? Array.from({ length: found.length }, (_, i) => unit(found.charCodeAt(i))).join("");
 
 /** line is text for a place of one line. */
 export const line = (text: string) => text.replace(hidden, escaped);

@@ -2,17 +2,23 @@ import type { FileUIPart } from "ai";
 import { useState } from "react";
 import type { RunError, Todo } from "../../api/types";
 import { t } from "../../i18n";
+import { translated } from "../../i18n/phrases";
+import { picture } from "../../ui/address";
 import { Notice } from "../../ui/controls";
 import { ChevronIcon, FileIcon, ListIcon, ThinkIcon } from "../../ui/icons";
+import { Out } from "../../ui/out";
 import { TodoLine } from "../../panels/todo-line";
 import { Prose } from "../prose";
+import { useShared } from "../context";
 import { remedyOf } from "../remedy";
+import { useOpened } from "../row-context";
 import type { SourcePart } from "../rows";
 
 /** Reasoning is open while it is being written and folds away afterwards, unless the reader chose otherwise. */
 export function Reasoning({ text, live }: { text: string; live: boolean }) {
   const [chosen, choose] = useState<boolean>();
-  const open = chosen ?? live;
+  const wanted = useOpened();
+  const open = chosen ?? (wanted || live);
   return (
     <div className="text-[13px]">
       <button
@@ -42,15 +48,13 @@ export function Sources({ parts }: { parts: SourcePart[] }) {
         {parts.map((part, index) => (
           <li key={index} className="max-w-full">
             {part.type === "source-url" ? (
-              <a
+              <Out
                 href={part.url}
-                target="_blank"
-                rel="noreferrer noopener"
                 className="block max-w-72 truncate rounded-lg border border-line bg-surface px-2.5 py-1 text-[12.5px] hover:border-line-strong hover:bg-hover"
                 title={part.url}
               >
                 {part.title || part.url}
-              </a>
+              </Out>
             ) : (
               <span className="block max-w-72 truncate rounded-lg border border-line bg-surface px-2.5 py-1 text-[12.5px]">{part.title || part.filename}</span>
             )}
@@ -63,24 +67,33 @@ export function Sources({ parts }: { parts: SourcePart[] }) {
 
 export function FilePart({ part }: { part: FileUIPart }) {
   const name = part.filename ?? t("part.attachment");
-  if (part.mediaType.startsWith("image/") && /^(data:|blob:|\/)/.test(part.url))
+  if (part.mediaType.startsWith("image/") && picture(part.url))
     return <img src={part.url} alt={name} className="max-h-80 max-w-full rounded-xl border border-line object-contain" />;
-  return (
-    <a
-      href={part.url}
-      target="_blank"
-      rel="noreferrer noopener"
-      className="inline-flex max-w-full items-center gap-2 rounded-xl border border-line bg-surface px-3 py-2 text-[13px] hover:bg-hover"
-    >
+  const look = "inline-flex max-w-full items-center gap-2 rounded-xl border border-line bg-surface px-3 py-2 text-[13px] hover:bg-hover";
+  const inside = (
+    <>
       <FileIcon className="size-4 text-faint" />
       <span className="truncate">{name}</span>
       <span className="text-faint">{part.mediaType}</span>
-    </a>
+    </>
+  );
+  if (part.url.startsWith("data:")) // saved, never opened: what is in it is not the page's
+    return (
+      <a href={part.url} download={name} className={look}>
+        {inside}
+      </a>
+    );
+  return (
+    <Out href={part.url} className={look}>
+      {inside}
+    </Out>
   );
 }
 
-export function TodoPart({ todos }: { todos: Todo[] }) {
-  const [open, setOpen] = useState(false);
+export function TodoPart({ todos, live }: { todos: Todo[]; live: boolean }) {
+  const [chosen, setOpen] = useState<boolean>();
+  const wanted = useOpened();
+  const open = chosen ?? wanted;
   const done = todos.filter((todo) => todo.state === "done").length;
   const doing = todos.find((todo) => todo.state === "doing");
   return (
@@ -99,7 +112,7 @@ export function TodoPart({ todos }: { todos: Todo[] }) {
       {open && (
         <ul className="space-y-1.5 border-t border-line px-3 py-2.5">
           {todos.map((todo) => (
-            <TodoLine key={todo.id} todo={todo} />
+            <TodoLine key={todo.id} todo={todo} live={live} />
           ))}
         </ul>
       )}
@@ -107,9 +120,11 @@ export function TodoPart({ todos }: { todos: Todo[] }) {
   );
 }
 
-export function ErrorPart({ error }: { error: RunError }) {
+export function ErrorPart({ error: said }: { error: RunError }) {
+  const shared = useShared();
+  const error = translated(said);
   return (
-    <Notice tone="bad" title={error.message} action={remedyOf(error.code)}>
+    <Notice tone="bad" title={error.message} action={shared ? undefined : remedyOf(error.code)}>
       {error.hint && <p>{error.hint}</p>}
       <p className="font-mono text-[11.5px]">
         {error.code}

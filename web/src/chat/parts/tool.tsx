@@ -2,10 +2,17 @@ import type { DynamicToolUIPart, ToolUIPart } from "ai";
 import { type ReactNode, useState } from "react";
 import type { FileChange } from "../../api/types";
 import { t } from "../../i18n";
-import { Badge, CopyButton, type Tone } from "../../ui/controls";
+import { picture } from "../../ui/address";
+import { Badge, Button, CopyButton, type Tone } from "../../ui/controls";
+import { Modal } from "../../ui/dialog";
+import { later } from "../../ui/later";
+import { useReading } from "../context";
 import { ChevronIcon, FileIcon, Spinner, TerminalIcon, ToolIcon } from "../../ui/icons";
+import { line, plain } from "../../ui/plain";
+import { Terminal } from "../../ui/terminal";
 import { span } from "../../ui/time";
 import { Diff, diffStat } from "../diff";
+import { useOpened } from "../row-context";
 
 export type AnyTool = ToolUIPart | DynamicToolUIPart;
 
@@ -47,7 +54,8 @@ function Fold({
   children?: ReactNode;
 }) {
   const [chosen, choose] = useState<boolean>();
-  const isOpen = chosen ?? open;
+  const wanted = useOpened();
+  const isOpen = chosen ?? (wanted || open);
   const state = stateOf(part);
   return (
     <div className={`overflow-hidden rounded-xl border border-line bg-surface ${parentOf(part) ? "ml-5" : ""}`}>
@@ -85,7 +93,7 @@ export function CommandPart({ part }: { part: AnyTool }) {
     <Fold
       part={part}
       icon={<TerminalIcon />}
-      title={<code className="font-mono text-[12.5px]">{input.command ?? t("part.command")}</code>}
+      title={<code className="font-mono text-[12.5px]">{line(input.command ?? t("part.command"))}</code>}
       open={running(part) || failed || part.state === "output-error"}
       note={
         <>
@@ -99,24 +107,45 @@ export function CommandPart({ part }: { part: AnyTool }) {
       <div className="flex items-start gap-1">
         <pre className="min-w-0 flex-1 whitespace-pre-wrap break-all font-mono text-[12.5px]">
           <span className="select-none text-faint">$ </span>
-          {input.command}
+          {plain(input.command ?? "")}
         </pre>
         <CopyButton text={input.command ?? ""} />
       </div>
       {input.dir && <p className="truncate font-mono text-[11.5px] text-faint">{input.dir}</p>}
-      <Output text={output?.output} dropped={output?.output_dropped} waiting={running(part)} />
+      <Output item={part.toolCallId} text={output?.output} dropped={output?.output_dropped} waiting={running(part)} />
       <ErrorText part={part} />
     </Fold>
   );
 }
 
-function Output({ text, dropped, waiting }: { text?: string; dropped?: number; waiting: boolean }) {
+const WholeOutput = later(() => import("./whole-output"));
+
+function Output({ item, text, dropped, waiting }: { item: string; text?: string; dropped?: number; waiting: boolean }) {
+  const { id, shared } = useReading();
+  const [all, setAll] = useState(false);
   if (!text) return waiting ? null : <p className="text-[12.5px] text-faint">{t("part.noOutput")}</p>;
   return (
     <div className="rounded-lg border border-line bg-code">
-      {!!dropped && <p className="border-b border-line px-2.5 py-1 text-[11.5px] text-faint">{t("part.dropped", { n: dropped })}</p>}
+      {!!dropped && (
+        <p className="flex items-center justify-between gap-2 border-b border-line px-2.5 py-1 text-[11.5px] text-faint">
+          {t("part.dropped", { n: dropped })}
+          {!shared && (
+            <Button look="quiet" aria-haspopup="dialog" onClick={() => setAll(true)}>
+              {t("common.show")}
+            </Button>
+          )}
+        </p>
+      )}
+      <Modal
+        open={all}
+        label={t("output.whole")}
+        onClose={() => setAll(false)}
+        className="m-auto h-[min(52rem,92dvh)] w-[min(72rem,calc(100vw-1rem))] overflow-hidden rounded-2xl border border-line shadow-pop"
+      >
+        <WholeOutput session={id} item={item} onClose={() => setAll(false)} />
+      </Modal>
       <pre className="max-h-72 overflow-auto px-2.5 py-2 font-mono text-[12px] leading-[1.5]" tabIndex={0} aria-label={t("part.output")}>
-        {text}
+        <Terminal text={text} />
       </pre>
     </div>
   );
@@ -124,7 +153,7 @@ function Output({ text, dropped, waiting }: { text?: string; dropped?: number; w
 
 function ErrorText({ part }: { part: AnyTool }) {
   if (part.state !== "output-error" || !part.errorText) return null;
-  return <p className="whitespace-pre-wrap text-[13px] text-bad wrap-anywhere">{part.errorText}</p>;
+  return <p className="whitespace-pre-wrap text-[13px] text-bad wrap-anywhere"><Terminal text={part.errorText} /></p>;
 }
 
 export function FileChangePart({ part }: { part: AnyTool }) {
@@ -175,10 +204,19 @@ export function ToolPart({ part }: { part: AnyTool }) {
       open={part.state === "output-error"}
     >
       {part.input !== undefined && <Json label={t("part.input")} value={part.input} />}
-      {part.state === "output-available" && <Json label={t("part.output")} value={part.output} />}
+      {part.state === "output-available" && <Json label={t("part.output")} value={resultOf(part.output)} />}
       <ErrorText part={part} />
     </Fold>
   );
+}
+
+/** resultOf is a tool's result for reading: its words as they are, and pictures, which are shown by themselves, only named. */
+export function resultOf(output: unknown): unknown {
+  const content = Array.isArray(output) ? output : (output as { content?: unknown } | null)?.content;
+  if (!Array.isArray(content) || !content.length || !content.every((it) => typeof (it as { type?: unknown } | null)?.type === "string")) return output;
+  const brief = (it: { type: string; text?: string; mimeType?: string }) =>
+    it.type === "text" ? it.text : it.type === "image" ? `[${it.mimeType}]` : JSON.stringify(it);
+  return content.map(brief).join("\n");
 }
 
 // The one thing that distinguishes calls of a tool is mostly the first short text of its input.
@@ -190,6 +228,7 @@ function brief(input: unknown): string {
 
 export function Json({ label, value }: { label: string; value: unknown }) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const data = typeof value === "string" && value.startsWith("data:") ? picture(value) : undefined;
   return (
     <div>
       <p className="mb-1 text-[11.5px] font-medium text-faint">{label}</p>
@@ -199,7 +238,7 @@ export function Json({ label, value }: { label: string; value: unknown }) {
         tabIndex={0}
         aria-label={label}
       >
-        {text}
+        {data ? <img src={data} alt={label} className="max-h-80 max-w-full" /> : <Terminal text={text ?? ""} />}
       </pre>
     </div>
   );
