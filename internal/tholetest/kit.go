@@ -18,11 +18,15 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/appserver"
+	"github.com/tholehq/thole/internal/audit"
+	"github.com/tholehq/thole/internal/audit/anchor"
 	"github.com/tholehq/thole/internal/budget"
+	"github.com/tholehq/thole/internal/daemon/executors"
 	"github.com/tholehq/thole/internal/depot"
 	"github.com/tholehq/thole/internal/dispatch"
 	"github.com/tholehq/thole/internal/executor/inproc"
 	"github.com/tholehq/thole/internal/executord"
+	"github.com/tholehq/thole/internal/identity"
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/price"
 	"github.com/tholehq/thole/internal/provider"
@@ -49,6 +53,8 @@ type Kit struct {
 	Dispatcher *dispatch.Dispatcher
 	Files      *depot.Depot
 	Executors  *inproc.Driver
+	People     *identity.Machine // with the option
+	Trail      *audit.Log
 
 	db      *store.DB
 	own     bool // the store is ours to open and to close
@@ -58,6 +64,8 @@ type Kit struct {
 	cancel  context.CancelFunc // of the listeners
 	serves  sync.WaitGroup
 	down    bool
+	has     appserver.Inventory
+	people  bool
 }
 
 // uncounted keeps no metrics.
@@ -89,6 +97,13 @@ func Dispatch(change func(*dispatch.Config)) Option {
 
 // Network makes a meter that of the kit's executors.
 func Network(n executord.Network) Option { return func(k *Kit) { k.network = n } }
+
+// Has makes what the kit's agents have.
+func Has(i appserver.Inventory) Option { return func(k *Kit) { k.has = i } }
+
+// People decides by users, departments and grants of the store who may do what; without it
+// everybody has what is their own.
+func People() Option { return func(k *Kit) { k.people = true } }
 
 // New starts a kit that ends with the test.
 func New(t testing.TB, options ...Option) *Kit {
@@ -126,11 +141,18 @@ func (k *Kit) start() {
 			k.t.Fatal(err)
 		}
 	}
+	k.Trail = audit.New(k.db.Audit(), anchor.Dir(filepath.Join(k.Home, anchor.DirName)), nil, nil)
 	k.Ledger = budget.NewLedger(k.db.Budgets(), price.Default, thole.NewID[string], uncounted{}, slog.New(slog.DiscardHandler))
 	admit := func(ctx context.Context, o thole.Owner, id thole.ThreadID) error {
 		return k.Ledger.Admit(ctx, budget.Place{Owner: o, Thread: id}, time.Now())
 	}
-	if k.Threads, err = thread.New(thread.Config{Store: k.db.Threads(), Admit: admit}); err != nil {
+	var access thread.Access // nil: to each their own
+	if k.people {
+		k.People = identity.New(identity.Config{Store: k.db.Identities()})
+		k.t.Cleanup(k.People.Close)
+		access = k.People.Access
+	}
+	if k.Threads, err = thread.New(thread.Config{Store: k.db.Threads(), Access: access, Hidden: k.Trail.Hidden, Admit: admit}); err != nil {
 		k.t.Fatal(err)
 	}
 	k.Files = k.files.of(k.db)
@@ -156,9 +178,10 @@ func (k *Kit) start() {
 	if err := errors.Join(k.Threads.Start(ctx), k.Dispatcher.Start(ctx)); err != nil {
 		k.t.Fatal(err)
 	}
+	reach := executors.New(executors.Config{Threads: k.Threads, Dispatcher: k.Dispatcher, Rows: k.db.Executors(), Queue: k.db.Queue(), Driver: k.Executors, Home: k.Home, Audit: k.Trail, Log: slog.New(slog.DiscardHandler)})
 	k.Server, err = appserver.New(appserver.Config{
 		Threads: k.Threads, Providers: func() []provider.Info { return []provider.Info{agent} }, DefaultProvider: testprovider.Name, Defaults: k.db.Defaults(),
-		Home: k.Home, Sources: named{},
+		Home: k.Home, Sources: named{}, Executors: reach, Audit: k.Trail, Inventory: k.has,
 	})
 	if err != nil {
 		k.t.Fatal(err)
@@ -184,9 +207,12 @@ func (nobody) For(context.Context, provider.For) (provider.Grant, error) {
 func (k *Kit) Store() *store.DB { return k.db }
 
 // Stream connects a client of the contract inside the process.
-func (k *Kit) Stream() jsonrpc.Stream {
+func (k *Kit) Stream() jsonrpc.Stream { return k.StreamOf(thole.LocalActor) }
+
+// StreamOf connects a client of another actor.
+func (k *Kit) StreamOf(actor thole.Actor) jsonrpc.Stream {
 	a, b := pipe.Pipe()
-	k.serves.Go(func() { _ = k.Server.Serve(context.Background(), b, thole.LocalActor) })
+	k.serves.Go(func() { _ = k.Server.Serve(context.Background(), b, actor) })
 	return a
 }
 

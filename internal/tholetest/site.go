@@ -39,12 +39,16 @@ func (k *Kit) Site(change ...func(*httpapi.Config)) *Site {
 	if s.Token, _, err = s.Sessions.NewToken(ctx, thole.LocalUser, session.Grant{Name: "test"}); err != nil {
 		k.t.Fatal(err)
 	}
+	var can vault.Can // nil: the home's own user manages what is shared
+	if k.People != nil {
+		can = k.People.Can
+	}
 	cfg := httpapi.Config{
 		Threads: k.Threads, Index: k.db.Index(), Keys: k.db.Idempotency(), Sessions: s.Sessions, Version: "test",
-		Spend:   spend.New(spend.Config{Budgets: k.db.Budgets(), Usage: k.db.Index().Usage, Prices: price.Default, Thread: k.Threads.Get, Now: time.Now, NewID: thole.NewID[string]}),
+		Spend:   spend.New(spend.Config{Budgets: k.db.Budgets(), Usage: k.db.Index().Usage, Prices: price.Default, Thread: k.Threads.Get, Can: can, Now: time.Now, NewID: thole.NewID[string]}),
 		Cookies: s.Cookies, Guard: guard.New(guard.Config{}),
 		Connections: func(context.Context, thole.Owner, string, bool) ([]upstream.Checked, error) { return nil, nil },
-		Vault:       vault.New(vault.Config{Store: k.db.Vault(), Keys: keyfile.File{Path: filepath.Join(k.Home, "vault.key")}}),
+		Vault:       vault.New(vault.Config{Store: k.db.Vault(), Keys: keyfile.File{Path: filepath.Join(k.Home, "vault.key")}, Can: can}),
 		Providers:   func() []provider.Info { return []provider.Info{testprovider.New().Probe(ctx)} },
 	}
 	for _, c := range change {

@@ -38,6 +38,25 @@ func launch(t testing.TB, argv []string) execServer {
 	return execServer{url: url, pid: pid}
 }
 
+// forgotten drops a program's file from the page cache. What the linker has just written
+// lies there in large pieces, and a start maps each piece whole: up to a third more, by
+// how the file came to be.
+func forgotten(t testing.TB, argv []string) []string {
+	t.Helper()
+	f, err := os.Open(argv[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+	return argv
+}
+
 // rss is the resident memory of a process in bytes.
 func rss(t testing.TB, pid int) int {
 	t.Helper()

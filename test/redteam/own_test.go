@@ -45,7 +45,14 @@ func quoted(v any) string {
 }
 
 func skill(name, text string) string {
-	return "---\nname: " + name + "\ndescription: " + text + "\nhooks: CANARY-front\n---\n" + text
+	return "---\nname: " + name + "\ndescription: " + text + "\nhooks: CANARY-front\n---\n" + text + "\nBODY-" + name
+}
+
+// asked is the first message of a chat as the page writes it when a person picks the skill
+// dye after a slash (web/src/chat/compose/use-skills.ts). Codex and claude put the skill in
+// by themselves; opencode has its model ask for it.
+var asked = map[string]string{
+	"codex": "$dye sim: say hello", "claude": "/dye sim: say hello", "opencode": "Use the skill dye: sim: call skill {\"name\":\"dye\"} ;; say hello",
 }
 
 // own is what a user has for each CLI: WIRE- is to reach the model, CANARY- nothing.
@@ -130,7 +137,7 @@ func TestTheUsersConfiguration(t *testing.T) {
 			r := newRigOf(t, name, lab.Thole(t))
 			put(t, r.workspace, project)
 			mine := r.with(ownconfig.User{Home: home})
-			all := r.play(thole.ProfileAsk, "sim: say hello", deny)
+			all := r.play(thole.ProfileAsk, asked[name], deny)
 			if end(all).Outcome != thole.OutcomeCompleted {
 				t.Fatalf("the turn ended %+v", end(all).Error)
 			}
@@ -149,6 +156,9 @@ func TestTheUsersConfiguration(t *testing.T) {
 				return sent
 			}
 			got := reached(0)
+			if !strings.Contains(got, "BODY-dye") || strings.Contains(got, "BODY-p") || !strings.Contains(got, "say hello") {
+				t.Error("the skill that the message asks for did not reach the model, or another one did, or the message did not")
+			}
 			for _, body := range mine.Files {
 				got += string(body)
 			}

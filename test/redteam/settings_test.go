@@ -19,6 +19,7 @@ import (
 	"github.com/tholehq/thole/internal/provider/codex"
 	"github.com/tholehq/thole/internal/provider/opencode"
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // planting begins the attacker's script: put writes a file whatever is in its place, and
@@ -209,11 +210,9 @@ func TestPlantedSettingsGainNothing(t *testing.T) {
 			t.Parallel()
 			r, id := attacked(t, name, unguarded)
 			r.started(1, thole.ProfileAsk, id, false)
-			if got := r.marks(); got == "" {
-				t.Error("the attack does not work any more: nothing is proven")
-			} else {
-				t.Logf("without the guards: %s", got)
-			}
+			// Servers of a project start next to the turn: its end does not wait for them.
+			poll.Until(t, "the attack to work: else nothing is proven", func() bool { return r.marks() != "" })
+			t.Logf("without the guards: %s", r.marks())
 		})
 	}
 }

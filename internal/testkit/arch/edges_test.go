@@ -27,7 +27,7 @@ var (
 	adapters = []string{
 		"internal/provider/codex", "internal/provider/claude", "internal/provider/opencode",
 		"internal/executor/local", "internal/executor/inproc", "internal/objects/s3", "internal/objects/dir",
-		"internal/channel/turnstart", "internal/channel/turnsteer", "internal/channel/ownthread",
+		"internal/channel/turnstart", "internal/channel/ownthread",
 	}
 	servers = []string{
 		"internal/dispatch", "internal/appserver", "internal/execserver", "internal/executord", "internal/daemon", "internal/platform/...",

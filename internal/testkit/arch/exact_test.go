@@ -14,7 +14,7 @@ import (
 // or are no part of the program.
 var readsOwn = []string{
 	"internal/strictjson/", "internal/store/", "internal/modelsim/", "internal/testkit/", "internal/provider/providertest/",
-	"internal/provider/testprovider/", "internal/thread/decide_usurp.go", "internal/cli/job_run.go",
+	"internal/provider/testprovider/", "internal/thread/decide_usurp.go", "internal/cli/job_run.go", "internal/cli/shape.go",
 	"internal/provider/loginfile.go", // which keeps numbers as they are written; it looks for members that stand twice itself
 	"internal/workspace/decode.go",   // which reads a list member by member, each with strictjson, and looks for members that stand twice itself
 	"internal/execserver/params.go", "protocol/", "scripts/", "test/",

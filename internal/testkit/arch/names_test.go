@@ -17,13 +17,15 @@ import (
 var named = map[string][]string{
 	"Codex terminals, into which results are delivered, are a noun of the product": {
 		"internal/attachment/keeper/*.go", "internal/channel/turnstart/*.go", "internal/daemon/sessions.go", "internal/delivery/next.go",
-		"internal/doctor/channel.go", "internal/cli/codex_*.go", "internal/cli/doctor.go", "internal/cli/owner.go", "internal/cli/root.go",
+		"internal/daemon/plugins.go", "internal/plugin/plugin.go", "internal/doctor/channel.go", "internal/cli/codex_*.go", "internal/cli/doctor.go", "internal/cli/owner.go", "internal/cli/root.go",
 	},
 	"the contract and the exec protocol are Codex's, and so are these words of them": {
 		"internal/appserver/lists.go", "internal/cli/app_server.go", "internal/execserver/environment.go", "internal/sandbox/policy.go",
+		"internal/relay/noise/noise.go", "protocol/relay/registry.go",
 	},
-	"the keys that a user writes in the configuration": {"internal/config/config.go"},
-	"a model's name": {"internal/modelsim/offline.go"},
+	"the keys that a user writes in the configuration": {"internal/config/config.go", "internal/config/meaning.go"},
+	"examples of what a user types":                    {"internal/cli/arrange.go", "internal/cli/examples.go"},
+	"a model's name":                                   {"internal/modelsim/offline.go"},
 }
 
 var providerName = regexp.MustCompile(`\b(codex|claude|opencode)\b`)

@@ -21,6 +21,8 @@ import (
 	"testing"
 
 	"github.com/tholehq/thole/internal/sqldb"
+
+	"github.com/tholehq/thole/internal/testkit/scratch"
 )
 
 const (
@@ -112,7 +114,7 @@ func enumerate(t *testing.T, every int, loose bool, work func(w *Work) error, ch
 		}
 		os.Exit(0)
 	}
-	dir := t.TempDir()
+	dir := scratch.Dir(t)
 	if out, err := child(t, dir, ""); err != nil {
 		t.Fatalf("work failed without a kill: %v\n%s", err, out)
 	}
@@ -126,7 +128,7 @@ func enumerate(t *testing.T, every int, loose bool, work func(w *Work) error, ch
 			continue
 		}
 		t.Run(strings.ReplaceAll(at, " ", "_"), func(t *testing.T) {
-			dir := t.TempDir()
+			dir := scratch.Dir(t)
 			out, err := child(t, dir, at)
 			var exit *exec.ExitError
 			died := errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL

@@ -4,21 +4,16 @@
 package gitremote
 
 import (
-	"bytes"
-	"fmt"
-	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tholehq/thole/internal/testkit/lab"
-	"github.com/tholehq/thole/internal/testkit/poll"
 )
 
 // User and Password are what the HTTP server asks for. As a token the password counts with
@@ -45,65 +40,4 @@ func HTTP(t testing.TB, dir string) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-// SSH serves what the user of this test can reach. It returns the beginning of its
-// addresses, before an absolute path, and the command that logs in.
-func SSH(t testing.TB) (address, command string) {
-	t.Helper()
-	sshd, dir := lab.SSHD(t), t.TempDir()
-	for _, name := range []string{"host", "mine"} {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, name)).CombinedOutput(); err != nil {
-			t.Fatalf("%v %s", err, out)
-		}
-	}
-	if os.Geteuid() == 0 {
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // it insists
-			t.Fatal(err)
-		}
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := free.Addr().String()
-	free.Close()
-	_, port, _ := net.SplitHostPort(at)
-	key, err := os.ReadFile(filepath.Join(dir, "host.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"config": fmt.Sprintf("ListenAddress 127.0.0.1\nPort %s\nHostKey %[2]s/host\nAuthorizedKeysFile %[2]s/mine.pub\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n", port, dir),
-		"known":  "[127.0.0.1]:" + port + " " + string(key),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var said bytes.Buffer
-	cmd := exec.Command(sshd, "-D", "-e", "-f", filepath.Join(dir, "config"))
-	cmd.Stderr, cmd.SysProcAttr = &said, lab.Leash()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("sshd: %s", said.String())
-		}
-	})
-	poll.Until(t, "sshd", func() bool {
-		c, err := net.Dial("tcp", at)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "ssh://" + me.Username + "@" + at, fmt.Sprintf("ssh -F /dev/null -o IdentitiesOnly=yes -i %s/mine -o UserKnownHostsFile=%s/known", dir, dir)
 }

@@ -39,6 +39,17 @@ var (
 // its sandbox and search helpers, lie next to it.
 func Codex(t testing.TB) string { t.Helper(); return codex.use(t) }
 
+// HasCodex reports whether codex is there, for tests that do more with it than without.
+// In CI it must be.
+func HasCodex(t testing.TB) bool {
+	t.Helper()
+	codex.once.Do(func() { codex.path, codex.err = codex.find() })
+	if codex.err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("codex: %v", codex.err)
+	}
+	return codex.err == nil
+}
+
 // Claude returns the path of the native claude binary.
 func Claude(t testing.TB) string { t.Helper(); return claude.use(t) }
 

@@ -23,10 +23,10 @@ type daemon struct {
 
 // watchScript runs as sh -c with the directory and the server's command line. A
 // server that does not end within its grace is killed, along with the helper
-// that dockerd would leave.
+// that dockerd would leave. The pid appears whole: a reader polls for the file.
 const watchScript = `dir=$1; shift
 "$@" >"$dir/log" 2>&1 &
-pid=$!; echo $pid >"$dir/pid"
+pid=$!; echo $pid >"$dir/pid.new"; mv "$dir/pid.new" "$dir/pid"
 cat >/dev/null
 kill -TERM $pid
 (sleep 30; kill -KILL $pid) >/dev/null 2>&1 & timer=$!

@@ -93,3 +93,7 @@ func use(t testing.TB, part, version string) {
 	t.Helper()
 	parts.Use(t, part, version)
 }
+
+// Cache is a place in the lab's cache for what tests make of its parts, one name for each
+// version of them.
+func Cache(name string) string { return filepath.Join(cacheDir(), name) }

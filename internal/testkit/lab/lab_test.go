@@ -20,6 +20,7 @@ func TestInstallerAndLabAgreeOnVersions(t *testing.T) {
 	for _, pin := range []string{
 		"CODEX=" + CodexVersion, "CLAUDE=" + ClaudeVersion, "CLAUDE_OLD=" + ClaudeOldVersion,
 		"OPENCODE=" + OpencodeVersion, "VERSITYGW=v" + s3Version,
+		"ACP_SDK=" + ACPVersion, "ACP_CODEX=" + ACPCodexVersion, "ACPX=" + ACPXVersion,
 	} {
 		if !strings.Contains(string(script), "\n"+pin+"\n") {
 			t.Errorf("scripts/lab does not pin %s", pin)

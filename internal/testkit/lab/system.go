@@ -18,10 +18,13 @@ type program struct {
 var (
 	chromium = program{name: "chromium", pkg: "chromium", version: []string{"--version", "--no-sandbox"}}
 	tmux     = program{name: "tmux", pkg: "tmux", version: []string{"-V"}}
-	git      = program{name: "git", pkg: "git", version: []string{"--version"}}
-	sshd     = program{name: "sshd", pkg: "openssh-server", version: []string{"-V"}}
-	jq       = program{name: "jq", pkg: "jq", version: []string{"--version"}}
-	bwrap    = program{name: "bwrap", pkg: "bubblewrap", version: []string{"--version"}}
+	shells   = map[string]*program{
+		"bash": {name: "bash", pkg: "bash", version: []string{"--version"}}, "zsh": {name: "zsh", pkg: "zsh", version: []string{"--version"}}, "fish": {name: "fish", pkg: "fish", version: []string{"--version"}},
+	}
+	git   = program{name: "git", pkg: "git", version: []string{"--version"}}
+	sshd  = program{name: "sshd", pkg: "openssh-server", version: []string{"-V"}}
+	jq    = program{name: "jq", pkg: "jq", version: []string{"--version"}}
+	bwrap = program{name: "bwrap", pkg: "bubblewrap", version: []string{"--version"}}
 )
 
 // Chromium returns the path of the browser. Run it with --headless, --no-sandbox
@@ -30,6 +33,16 @@ func Chromium(t testing.TB) string { t.Helper(); return chromium.use(t) }
 
 // Tmux returns the path of tmux. Give it a socket of the test's own with -S.
 func Tmux(t testing.TB) string { t.Helper(); return tmux.use(t) }
+
+// Shell returns the path of bash, zsh or fish.
+func Shell(t testing.TB, name string) string {
+	t.Helper()
+	p, ok := shells[name]
+	if !ok {
+		t.Fatalf("no shell %q", name)
+	}
+	return p.use(t)
+}
 
 // Git returns the path of git.
 func Git(t testing.TB) string { t.Helper(); return git.use(t) }

@@ -25,46 +25,63 @@ func EveryUser(t *testing.T, test func(t *testing.T), agents ...string) {
 	}
 	t.Run("root", test)
 	t.Run("user", func(t *testing.T) {
-		dir := Open(t)
-		self, err := os.Executable()
-		if err != nil {
+		name, _, _ := strings.Cut(t.Name(), "/")
+		asUser(t, []string{name}, agents)
+	})
+}
+
+// OrdinaryUser has an ordinary user run other tests of this package, where we are root. A
+// test that is skipped there fails.
+func OrdinaryUser(t *testing.T, tests []string, agents ...string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("an ordinary user runs all tests already")
+	}
+	asUser(t, tests, agents)
+}
+
+func asUser(t *testing.T, tests, agents []string) {
+	t.Helper()
+	dir := Open(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{self: "test", Thole(t): "thole"} {
+		if err := copyProgram(from, filepath.Join(dir, to)); err != nil {
 			t.Fatal(err)
 		}
-		for from, to := range map[string]string{self: "test", Thole(t): "thole"} {
-			if err := copyProgram(from, filepath.Join(dir, to)); err != nil {
+	}
+	var handed []string
+	for _, a := range []*agent{&codex, &claude, &opencode} {
+		if !slices.Contains(agents, a.part) {
+			continue
+		}
+		at := filepath.Join(dir, a.part)
+		if from := a.use(t); os.Link(from, at) != nil { // on another file system
+			if err := copyProgram(from, at); err != nil {
 				t.Fatal(err)
 			}
 		}
-		var handed []string
-		for _, a := range []*agent{&codex, &claude, &opencode} {
-			if !slices.Contains(agents, a.part) {
-				continue
-			}
-			at := filepath.Join(dir, a.part)
-			if from := a.use(t); os.Link(from, at) != nil { // on another file system
-				if err := copyProgram(from, at); err != nil {
-					t.Fatal(err)
-				}
-			}
-			handed = append(handed, a.handed()+"="+at)
+		handed = append(handed, a.handed()+"="+at)
+	}
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(home, ordinary, ordinary); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^("+strings.Join(tests, "|")+")$", "-test.v")
+	cmd.Dir = home
+	cmd.Env = append(handed, "PATH="+os.Getenv("PATH"), "HOME="+home, "THOLE_TEST_BINARY="+filepath.Join(dir, "thole"), "THOLE_SOAK="+os.Getenv("THOLE_SOAK"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
+	out, err := cmd.CombinedOutput()
+	for _, name := range tests {
+		if err != nil || !strings.Contains(string(out), "--- PASS: "+name+" ") {
+			t.Fatalf("%s as user %d: %v\n%s", name, ordinary, err, out)
 		}
-		home := filepath.Join(dir, "home")
-		if err := os.Mkdir(home, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(home, ordinary, ordinary); err != nil {
-			t.Fatal(err)
-		}
-		name, _, _ := strings.Cut(t.Name(), "/")
-		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run=^"+name+"$", "-test.v")
-		cmd.Dir = home
-		cmd.Env = append(handed, "PATH="+os.Getenv("PATH"), "HOME="+home, "THOLE_TEST_BINARY="+filepath.Join(dir, "thole"), "THOLE_SOAK="+os.Getenv("THOLE_SOAK"))
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "--- PASS: "+name) {
-			t.Errorf("as user %d: %v\n%s", ordinary, err, out)
-		}
-	})
+	}
 }
 
 // Open is a directory that every user may enter.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/tholehq/thole/internal/testkit/scratch"
 )
 
 // TestHarnessSeesWhatPragmasLose: the harness is worth nothing unless it shows
@@ -39,7 +41,7 @@ func TestHarnessSeesWhatPragmasLose(t *testing.T) {
 			d.Ack(fmt.Sprint(i))
 		}
 		db.Close()
-		_, failures := explore(scratch(t), d, 2, func(dir string, acked []string) error {
+		_, failures := explore(scratch.Dir(t), d, 2, func(dir string, acked []string) error {
 			db, err := sql.Open("sqlite", dsn(filepath.Join(dir, "s.db")))
 			if err != nil {
 				return err
@@ -117,7 +119,7 @@ func TestReplacingAFile(t *testing.T) {
 			}
 		}
 		d.Ack("new")
-		_, failures := explore(scratch(t), d, 8, func(dir string, acked []string) error {
+		_, failures := explore(scratch.Dir(t), d, 8, func(dir string, acked []string) error {
 			got, err := os.ReadFile(filepath.Join(dir, "f"))
 			switch {
 			case len(acked) == 0:

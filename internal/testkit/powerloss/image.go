@@ -130,11 +130,12 @@ func (o op) torn(b []byte, survives func() bool) []byte {
 	return b
 }
 
+// resized cuts b, which is the caller's own, or grows it with zeros.
 func resized(b []byte, n int64) []byte {
 	if int64(len(b)) >= n {
-		return b[:n:n]
+		return b[:n]
 	}
-	return append(bytes.Clone(b), make([]byte, n-int64(len(b)))...)
+	return append(b, make([]byte, n-int64(len(b)))...)
 }
 
 func renamed(names map[string]*inode, n op) map[string]*inode {

@@ -18,6 +18,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/tholehq/thole/internal/testkit/scratch"
 )
 
 // maxFailures ends the search: after these the cause is plain.
@@ -37,7 +39,7 @@ func Enumerate(t *testing.T, rounds int, work func(d *Disk) error, check func(di
 	if len(d.ops) == 0 {
 		t.Fatal("the work did no I/O that could be seen: is Disk.VFS in the store's Config?")
 	}
-	states, failures := explore(scratch(t), d, rounds, check)
+	states, failures := explore(scratch.Dir(t), d, rounds, check)
 	for _, err := range failures {
 		t.Error(err)
 	}
@@ -45,7 +47,7 @@ func Enumerate(t *testing.T, rounds int, work func(d *Disk) error, check func(di
 }
 
 // explore checks every state that differs from all before it.
-func explore(scratch string, d *Disk, rounds int, check func(dir string, acked []string) error) (states int, failures []error) {
+func explore(root string, d *Disk, rounds int, check func(dir string, acked []string) error) (states int, failures []error) {
 	ops, img := d.ops, newImage()
 	seen := map[[sha256.Size]byte]bool{}
 	for i := 0; i <= len(ops); i++ {
@@ -57,7 +59,7 @@ func explore(scratch string, d *Disk, rounds int, check func(dir string, acked [
 			}
 			seen[sum] = true
 			states++
-			dir := filepath.Join(scratch, fmt.Sprint(states))
+			dir := filepath.Join(root, fmt.Sprint(states))
 			err := state.write(dir)
 			if err == nil {
 				err = check(dir, img.acked)
@@ -72,17 +74,6 @@ func explore(scratch string, d *Disk, rounds int, check func(dir string, acked [
 		}
 	}
 	return states, failures
-}
-
-// scratch is a directory in memory where there is one: the disk is simulated, so
-// a real sync would only cost time.
-func scratch(t *testing.T) string {
-	dir, err := os.MkdirTemp("/dev/shm", "thole-powerloss-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 func describe(ops []op, i int) string {

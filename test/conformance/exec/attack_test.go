@@ -5,6 +5,7 @@ package exec_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,6 +54,7 @@ type prison struct {
 	*testing.T
 	*execclient.Client
 	self, dir, out string
+	env            map[string]string // of programs
 	ran            int
 }
 
@@ -73,7 +75,7 @@ func newPrison(t *testing.T, token string, args ...string) *prison {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &prison{T: t, Client: c, self: self, dir: dir, out: t.TempDir()}
+	return &prison{T: t, Client: c, self: self, dir: dir, out: t.TempDir(), env: map[string]string{"PATH": "/usr/bin:/bin"}}
 }
 
 // box is what codex asks for with workspace-write.
@@ -92,7 +94,7 @@ func (p *prison) run(box *exec.Sandbox, argv ...string) execclient.Result {
 	p.Helper()
 	p.ran++
 	proc, err := p.Start(p.Context(), exec.StartParams{ProcessID: fmt.Sprint("p", p.ran), Argv: argv, Cwd: exec.FormatURI(p.dir),
-		Env: map[string]string{"PATH": "/usr/bin:/bin"}, Sandbox: box})
+		Env: p.env, Sandbox: box})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -193,6 +195,83 @@ func TestAttackerDoesNotHideItsEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAttackersVariables: what variables ask of the loader of every program is done in the
+// sandbox, and not by what builds it.
+func TestAttackersVariables(t *testing.T) {
+	p := newPrison(t, "", "--ws-auth", "none")
+	log := filepath.Join(p.out, "log")
+	p.env["LD_DEBUG"], p.env["LD_DEBUG_OUTPUT"] = "libs", log
+	p.attack("a file of the loader's", both, func() bool {
+		made, err := filepath.Glob(log + ".*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range made {
+			_ = os.Remove(f)
+		}
+		return len(made) > 0
+	}, "/bin/sh", "-c", "exit 7")
+}
+
+// TestAttackerMovesTheProject: a project below another writable directory is still the
+// project at the next start and the next file call, whatever lies in its place.
+func TestAttackerMovesTheProject(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		p := newPrison(t, "", "--ws-auth", "none")
+		project := p.dir + "/x/project"
+		if err := os.MkdirAll(project, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		box := profile(special(exec.SpecialRoot, exec.AccessRead), path(p.dir, exec.AccessWrite), special(exec.SpecialProjectRoots, exec.AccessWrite))
+		box.WorkspaceRoots = []string{exec.FormatURI(project)}
+		move := []string{"/bin/sh", "-c", "mv x away && mkdir x && ln -s " + p.out + " x/project"}
+		if res := p.run(box, move...); res.ExitCode == 0 {
+			t.Errorf("the project was moved: %s%s", res.Stdout, res.Stderr)
+		}
+		if res := p.run(nil, move...); res.ExitCode != 0 { // another process did
+			t.Fatalf("%s%s", res.Stdout, res.Stderr)
+		}
+		var e *execclient.Error
+		if _, err := p.Start(t.Context(), exec.StartParams{ProcessID: "next", Argv: []string{"/bin/sh", "-c", "echo x > f"}, Cwd: exec.FormatURI(project), Sandbox: box}); !errors.As(err, &e) || e.Code != exec.CodeInvalidParams {
+			t.Errorf("the next start: %v", err)
+		}
+		for _, f := range []string{project + "/f", p.out + "/f"} {
+			if err := p.Call(t.Context(), exec.MethodWriteFile, exec.WriteFileParams{Path: exec.FormatURI(f), Data: "eA==", Sandbox: box}, nil); !errors.As(err, &e) || e.Code != exec.CodeInvalidParams {
+				t.Errorf("fs/writeFile of %s: %v", f, err)
+			}
+		}
+		if made(p.out + "/f")() {
+			t.Error("it was written")
+		}
+	})
+}
+
+// TestAttackerReadsNoProcess: file calls are made by the server, whose variables and memory
+// have what opens it.
+func TestAttackerReadsNoProcess(t *testing.T) {
+	p := newPrison(t, "", "--ws-auth", "none")
+	for _, f := range []string{"/proc/self/environ", "/proc/thread-self/environ", "/proc/self/root/proc/self/environ"} {
+		read := func(box *exec.Sandbox) error {
+			return p.Call(t.Context(), exec.MethodReadFile, exec.PathParams{Path: exec.FormatURI(f), Sandbox: box}, nil)
+		}
+		if err := read(nil); err != nil {
+			t.Errorf("%s cannot be read without a sandbox either: %v", f, err)
+		}
+		if err := read(p.box(exec.NetworkEnabled)); err == nil {
+			t.Errorf("%s was read", f)
+		}
+	}
+	open := func(box *exec.Sandbox, id string) error {
+		return p.Call(t.Context(), exec.MethodOpen, exec.OpenParams{HandleID: id, Path: "file:///proc/self/mem", Sandbox: box}, nil)
+	}
+	if err := open(nil, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := open(p.box(exec.NetworkEnabled), "b"); err == nil {
+		t.Error("the server's memory was opened")
+	}
 }
 
 // TestAnotherCaseOnTheWire: the program as shipped keeps a sandbox that a member of

@@ -140,6 +140,7 @@ type codex struct {
 	bin       string
 	home, dir string
 	sim       *modelsim.Sim
+	env       []string // more of its environment
 }
 
 func newCodex(t *testing.T) *codex {
@@ -162,6 +163,7 @@ func (c *codex) run(url, prompt string, args ...string) string {
 	if url != "" {
 		cmd.Env = append(cmd.Env, "CODEX_EXEC_SERVER_URL="+url)
 	}
+	cmd.Env = append(cmd.Env, c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bytes.Buffer

@@ -5,8 +5,11 @@ package exec_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +32,85 @@ func TestLargeReply(t *testing.T) {
 	var got exec.ReadFileResult
 	if err := r.Call(t.Context(), exec.MethodReadFile, exec.PathParams{Path: exec.FormatURI(path)}, &got); err != nil || !bytes.Equal(got.Data, data) {
 		t.Fatalf("%d bytes, %v", len(got.Data), err)
+	}
+}
+
+// TestFilesBeyondAMessage: a file that no message carries is refused with what reads it.
+func TestFilesBeyondAMessage(t *testing.T) {
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	path := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const most = 47 << 20
+	if err := os.Truncate(path, most); err != nil {
+		t.Fatal(err)
+	}
+	var got exec.ReadFileResult
+	if err := r.Call(t.Context(), exec.MethodReadFile, exec.PathParams{Path: exec.FormatURI(path)}, &got); err != nil || len(got.Data) != most {
+		t.Fatalf("%d bytes, %v", len(got.Data), err)
+	}
+	if err := os.Truncate(path, most+1); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Call(t.Context(), exec.MethodReadFile, exec.PathParams{Path: exec.FormatURI(path)}, &got)
+	var refused *execclient.Error
+	if !errors.As(err, &refused) || refused.Code != exec.CodeInvalidRequest || !strings.Contains(refused.Message, exec.MethodOpen) {
+		t.Fatal(err)
+	}
+	if err := r.Call(t.Context(), exec.MethodOpen, exec.OpenParams{HandleID: "h", Path: exec.FormatURI(path)}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestManagedNetworkIsRefused: what the executor cannot keep does not start.
+func TestManagedNetworkIsRefused(t *testing.T) {
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	for _, asked := range []string{`{"loopbackPorts":[],"allowLocalBinding":false}`, "null"} {
+		p := shell("a", "true")
+		p.ManagedNetwork = []byte(asked)
+		_, err := r.Start(t.Context(), p)
+		var refused *execclient.Error
+		if is := errors.As(err, &refused) && refused.Code == exec.CodeInvalidParams; is != (asked != "null") {
+			t.Errorf("%s: %v", asked, err)
+		}
+	}
+}
+
+// TestStartsHoldFewThreads: processes that start at once wait for one lock of the
+// runtime, and not each with a thread in hand.
+func TestStartsHoldFewThreads(t *testing.T) {
+	url, _ := serve(t, execserver.Config{})
+	const many = 200
+	clients := make([]*remote, many)
+	for i := range clients {
+		clients[i] = connect(t, url, execclient.Options{})
+	}
+	threads := func() int {
+		all, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	before := threads()
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() {
+			p, err := c.Start(t.Context(), shell("a", "exit 0"))
+			if err == nil {
+				_, err = p.Wait(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if after := threads(); after > before+many/8 {
+		t.Fatalf("%d threads before %d starts, %d after", before, many, after)
 	}
 }
 

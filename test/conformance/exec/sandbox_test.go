@@ -3,7 +3,6 @@
 package exec_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tholehq/thole/client/execclient"
 	"github.com/tholehq/thole/internal/execserver"
@@ -164,35 +164,129 @@ func TestSandboxedFileCalls(t *testing.T) {
 	}
 }
 
-// TestSandboxSwapRace swaps a directory for a link out while files are written
-// through it.
+// TestSandboxSwapRace exchanges a directory with a link out, tens of thousands of times,
+// while files are used through it: every call meets either the directory or a refusal.
+// Without the sandbox the link is followed.
 func TestSandboxSwapRace(t *testing.T) {
 	url, _ := serve(t, execserver.Config{})
 	r := connect(t, url, execclient.Options{})
 	c := newCell(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	swap := c.open + "/swap"
+	const swaps, burst, each = 30_000, 101, 5
+	swap, link := c.open+"/swap", c.open+"/link"
+	for _, err := range []error{os.Mkdir(swap, 0o755), os.WriteFile(swap+"/f", []byte("inside"), 0o644), os.WriteFile(c.out+"/only-outside", []byte("outside"), 0o644),
+		os.WriteFile(c.out+"/doomed", []byte("outside"), 0o644), os.Symlink(c.out, link)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	through := func(name string) string { return exec.FormatURI(swap + "/" + name) }
+	inside, err := os.OpenRoot(swap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	into, yes, no := c.open+"/copied", true, false
+	calls := map[string]func() (out string, err error){
+		exec.MethodReadFile: func() (string, error) {
+			var res exec.ReadFileResult
+			err := r.Call(ctx, exec.MethodReadFile, exec.PathParams{Path: through("f"), Sandbox: c.box}, &res)
+			return string(res.Data), err
+		},
+		exec.MethodOpen: func() (string, error) {
+			err := r.Call(ctx, exec.MethodOpen, exec.OpenParams{HandleID: "h", Path: through("f"), Sandbox: c.box}, nil)
+			if err != nil {
+				return "", err
+			}
+			var res exec.ReadBlockResult
+			err = errors.Join(r.Call(ctx, exec.MethodReadBlock, exec.ReadBlockParams{HandleID: "h", Len: 100}, &res), r.Call(ctx, exec.MethodClose, exec.HandleParams{HandleID: "h"}, nil))
+			return string(res.Chunk), err
+		},
+		exec.MethodCopy: func() (string, error) {
+			_ = os.Remove(into)
+			err := r.Call(ctx, exec.MethodCopy, exec.CopyParams{SourcePath: through("f"), DestinationPath: exec.FormatURI(into), Sandbox: c.box}, nil)
+			raw, _ := os.ReadFile(into)
+			return string(raw), err
+		},
+		exec.MethodWalk: func() (string, error) {
+			var res json.RawMessage
+			err := r.Call(ctx, exec.MethodWalk, exec.WalkParams{Path: through(""), Options: exec.WalkOptions{MaxDepth: 3, MaxDirectories: 9, MaxEntries: 9, FollowDirectorySymlinks: true}, Sandbox: c.box}, &res)
+			if err == nil && !strings.Contains(string(res), "/swap/f") {
+				err = errors.New("nothing was walked")
+			}
+			return string(res), err
+		},
+		exec.MethodReadDirectory: func() (string, error) {
+			var res json.RawMessage
+			err := r.Call(ctx, exec.MethodReadDirectory, exec.PathParams{Path: through(""), Sandbox: c.box}, &res)
+			return string(res), err
+		},
+		exec.MethodWriteFile: func() (string, error) {
+			return "", r.Call(ctx, exec.MethodWriteFile, exec.WriteFileParams{Path: through("escaped"), Data: "eA==", Sandbox: c.box}, nil)
+		},
+		exec.MethodCreateDirectory: func() (string, error) {
+			return "", r.Call(ctx, exec.MethodCreateDirectory, exec.CreateDirectoryParams{Path: through("escaped-dir"), Recursive: &yes, Sandbox: c.box}, nil)
+		},
+		exec.MethodRemove: func() (string, error) {
+			if err := inside.WriteFile("doomed", nil, 0o644); err != nil {
+				return "", err
+			}
+			return "", r.Call(ctx, exec.MethodRemove, exec.RemoveParams{Path: through("doomed"), Force: &no, Sandbox: c.box}, nil)
+		},
+	}
+	swapped, begin := 0, make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for ctx.Err() == nil {
-			_ = os.RemoveAll(swap)
-			_ = os.Mkdir(swap, 0o755)
-			_ = os.RemoveAll(swap)
-			_ = os.Symlink(c.out, swap)
+		for range begin { // of a call
+			for range burst {
+				if err := unix.Renameat2(unix.AT_FDCWD, swap, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE); err != nil {
+					t.Errorf("exchange: %v", err)
+				}
+				swapped++
+			}
 		}
 	})
-	tried := 0
-	for ctx.Err() == nil {
-		_ = r.Call(ctx, exec.MethodWriteFile, exec.WriteFileParams{Path: "file://" + swap + "/escaped", Data: "eA==", Sandbox: c.box}, nil)
-		_ = r.Call(ctx, exec.MethodCreateDirectory, exec.CreateDirectoryParams{Path: "file://" + swap + "/escaped-dir", Sandbox: c.box}, nil)
-		_ = r.Call(ctx, exec.MethodRemove, exec.RemoveParams{Path: "file://" + swap + "/f", Sandbox: c.box}, nil)
-		tried++
+	met, refused := map[string]int{}, map[string]int{}
+	enough := func() bool {
+		for method := range calls {
+			if met[method] < each || refused[method] < each {
+				return false
+			}
+		}
+		return true
 	}
+	for tries := 0; tries*burst < swaps || !enough(); {
+		for method, call := range calls {
+			begin <- struct{}{}
+			tries++
+			out, err := call()
+			if strings.Contains(out, "content") || strings.Contains(out, "outside") {
+				t.Errorf("%s through the link: %s", method, out)
+			}
+			if err == nil {
+				met[method]++
+			} else {
+				refused[method]++
+			}
+		}
+	}
+	close(begin)
 	wg.Wait()
+	t.Logf("%d swaps; met %v, refused %v", swapped, met, refused)
 	entries, err := os.ReadDir(c.out)
-	if err != nil || len(entries) != 1 || entries[0].Name() != "f" {
-		t.Fatalf("after %d tries outside holds %v, %v", tried, entries, err)
+	if err != nil || len(entries) != 3 {
+		t.Fatalf("outside holds %v, %v", entries, err)
+	}
+	// A link of its own: a late write may have kept the last swap from becoming one.
+	last := c.open + "/last"
+	if err := os.Symlink(c.out, last); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Call(t.Context(), exec.MethodWriteFile, exec.WriteFileParams{Path: "file://" + last + "/escaped", Data: "eA=="}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(c.out + "/escaped"); err != nil {
+		t.Fatalf("the link leads nowhere: %v", err)
 	}
 }
 
@@ -257,6 +351,35 @@ func TestSandboxedProcesses(t *testing.T) {
 	}
 	if res := run("failed", "exit 3", c.box); res.SandboxDenied {
 		t.Error("a plain failure was reported as denial")
+	}
+}
+
+// TestSandboxTypeSaysWhatIsThere: a profile that confines nothing is not called a sandbox.
+func TestSandboxTypeSaysWhatIsThere(t *testing.T) {
+	needBwrap(t)
+	url, _ := serve(t, execserver.Config{})
+	r := connect(t, url, execclient.Options{})
+	whole := profile()
+	whole.Permissions.FileSystem = &exec.FileSystemPolicy{Type: exec.FSUnrestricted}
+	networked := profile()
+	networked.Permissions.FileSystem, networked.Permissions.Network = whole.Permissions.FileSystem, exec.NetworkEnabled
+	for name, c := range map[string]struct {
+		box  *exec.Sandbox
+		want string
+	}{
+		"none":                    {nil, exec.SandboxNone},
+		"disabled":                {&exec.Sandbox{WindowsLevel: "disabled", Permissions: exec.Permissions{Type: exec.PermissionsDisabled}}, exec.SandboxNone},
+		"external":                {&exec.Sandbox{WindowsLevel: "disabled", Permissions: exec.Permissions{Type: exec.PermissionsExternal, Network: exec.NetworkRestricted}}, exec.SandboxNone},
+		"everything and network":  {networked, exec.SandboxNone},
+		"everything, no network":  {whole, exec.SandboxLinux},
+		"files that are readable": {profile(special(exec.SpecialRoot, exec.AccessRead)), exec.SandboxLinux},
+	} {
+		p := shell(name, "true")
+		p.Sandbox = c.box
+		proc := mustStart(t, t.Context(), r, p)
+		if mustWait(t, t.Context(), proc); proc.SandboxType != c.want {
+			t.Errorf("%s: %q, want %q", name, proc.SandboxType, c.want)
+		}
 	}
 }
 

@@ -44,9 +44,14 @@ func (r *remote) cut() {
 
 func connect(t testing.TB, url string, o execclient.Options) *remote {
 	t.Helper()
+	return connectBy(t, func(ctx context.Context) (execclient.Stream, error) { return ws.Dial(ctx, url, ws.DialOptions{}) }, o)
+}
+
+func connectBy(t testing.TB, dial func(context.Context) (execclient.Stream, error), o execclient.Options) *remote {
+	t.Helper()
 	r := &remote{}
 	o.Dial = func(ctx context.Context) (execclient.Stream, error) {
-		s, err := ws.Dial(ctx, url, ws.DialOptions{})
+		s, err := dial(ctx)
 		if err == nil {
 			r.mu.Lock()
 			r.streams = append(r.streams, s)

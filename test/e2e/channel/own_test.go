@@ -37,7 +37,7 @@ func TestUnknownOwnThreadIsRefused(t *testing.T) {
 	}
 	d.thole(nil, "job", "complete", "--job-id", j.JobID, "--summary", "done")
 	b := d.fate()
-	if b.HeldFor != "policy" || b.Attempts != 0 {
+	if b.HeldFor != "no_thread" || b.Attempts != 0 {
 		t.Errorf("%+v", b)
 	}
 	// What inspect-head says to type ends it.

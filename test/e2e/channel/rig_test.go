@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(mortal); dir != "" {
 		os.Exit(asThole(dir, os.Args[1:]))
 	}
+	if args := os.Getenv(asPlugin); args != "" {
+		runPlugin(args)
+	}
 	var err error
 	if binary, err = lab.BuiltThole(); err != nil {
 		panic(err)

@@ -61,6 +61,22 @@ func TestResultAppearsInANewTerminal(t *testing.T) {
 	d.shows("• the second result")
 }
 
+// With Codex's own settings and no flag, the start asks once; who agrees gets results.
+func TestAgreedAtTheStart(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.terminal(binary, "codex", "run", "--new-thread")
+	d.shows("Deliver results so? [y/N]")
+	d.say("y")
+	d.shows("Scripted")
+	d.say("sim: say hello from the model")
+	d.shows("• hello from the model")
+	var s []session
+	d.until("the thread to be bound", func() bool { s = d.sessions(); return len(s) == 1 && s[0].Thread != "" })
+	d.job("cli", s[0].Thread, "sim: say the agreed result")
+	d.shows("• the agreed result")
+}
+
 // Strict by default: a result whose needs are unknown waits for a human. What the
 // user gives the session is warned of while the terminal runs.
 func TestStrictSafeHolds(t *testing.T) {

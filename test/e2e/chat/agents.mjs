@@ -2,7 +2,8 @@
 // the server, THOLE_AGENT the agent, THOLE_ROWS what to do. It prints one line of JSON
 // for each row: its name, and what was wrong.
 import assert from "node:assert/strict";
-import { DefaultChatTransport, readUIMessageStream } from "ai";
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, readUIMessageStream } from "ai";
+import { Chat } from "./plain.mjs";
 
 const base = process.env.THOLE_URL;
 const headers = { Authorization: `Bearer ${process.env.THOLE_TOKEN}` };
@@ -38,7 +39,74 @@ async function send(text, { profile = "full", answer, onState } = {}) {
   return { last, asked: asked.size, text: last.parts.filter((p) => p.type === "text").map((p) => p.text).join("\n") };
 }
 
+const words = (message) => message.parts.filter((p) => p.type === "text").map((p) => p.text).join("\n");
+
+// stock is the client as applications use it: it posts approvals back by itself.
+function stock(profile) {
+  return new Chat({
+    id: crypto.randomUUID(),
+    transport: new DefaultChatTransport({ api: `${base}/api/chat`, headers, body: { provider: process.env.THOLE_AGENT, executionProfile: profile } }),
+    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+  });
+}
+
+// settle answers every approval of a stock client until its answer is whole, and returns
+// how many there were.
+async function settle(chat, approved) {
+  const end = Date.now() + patience;
+  const asked = new Set();
+  while (!chat.lastMessage?.metadata?.outcome) {
+    assert.ok(Date.now() < end, `the client never went on: ${chat.status}, ${JSON.stringify(chat.lastMessage?.parts.map((p) => [p.type, p.state]))}`);
+    assert.equal(chat.error, undefined, String(chat.error));
+    const waiting = chat.lastMessage?.parts.find((p) => p.state === "approval-requested" && !asked.has(p.approval.id));
+    if (waiting && chat.status === "ready") {
+      asked.add(waiting.approval.id);
+      await chat.addToolApprovalResponse({ id: waiting.approval.id, approved, reason: approved ? undefined : "not now" });
+    }
+    await new Promise((r) => setTimeout(r, 20));
+  }
+  return asked.size;
+}
+
 const rows = {
+  "stock approval": async () => {
+    const chat = stock("ask");
+    await chat.sendMessage({ text: "sim: escalate touch made && echo approved-$((40+2)) ;; say it printed %tool%" });
+    assert.equal(await settle(chat, true), 1, "it was not asked once");
+    assert.match(words(chat.lastMessage), /approved-42/);
+    assert.equal(chat.messages.length, 2);
+  },
+  "stock approvals": async () => {
+    const chat = stock("ask");
+    await chat.sendMessage({ text: "sim: escalate touch one && echo first-$((40+2)) ;; and escalate touch two && echo second-$((40+2)) ;; say they printed %tool%" });
+    assert.ok((await settle(chat, true)) >= 1, "it was not asked");
+    assert.match(words(chat.lastMessage), /first-42[^]*second-42/);
+  },
+  "stock denial": async () => {
+    const chat = stock("ask");
+    await chat.sendMessage({ text: "sim: escalate touch never ;; say went on" });
+    assert.equal(await settle(chat, false), 1, "it was not asked once");
+    assert.match(words(chat.lastMessage), /went on/);
+    assert.equal(chat.lastMessage.parts.find((p) => p.type === "tool-command")?.state, "output-denied");
+  },
+  "answer again": async () => {
+    const chat = stock("full");
+    await chat.sendMessage({ text: "apple\nsim: say one %prompts%" });
+    await chat.sendMessage({ text: "pear\nsim: say two %prompts% since %first%" });
+    const first = chat.lastMessage;
+    assert.match(words(first), /two 2 since apple/);
+    await chat.regenerate();
+    assert.match(words(chat.lastMessage), /two 2 since apple/, "the first answer is in the conversation, or its beginning is not");
+    assert.notEqual(chat.lastMessage.metadata.session_id, first.metadata.session_id);
+    await chat.sendMessage({ text: "plum\nsim: say three %prompts% since %first%" });
+    assert.match(words(chat.lastMessage), /three 3 since apple/);
+    const edited = chat.messages.filter((m) => m.role === "user")[1];
+    await chat.sendMessage({ text: "fig\nsim: say edited %prompts% since %first%", messageId: edited.id });
+    assert.match(words(chat.lastMessage), /edited 2 since apple/);
+    assert.equal(chat.messages.length, 4);
+    const kept = await rest("GET", `/sessions/${first.metadata.session_id}/messages`);
+    assert.equal(kept.items.length, 4, "the session that was forked changed");
+  },
   answer: async () => {
     const { last, text } = await send("sim: say hello from the agent");
     assert.match(text, /hello from the agent/);

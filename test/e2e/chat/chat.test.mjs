@@ -2,7 +2,8 @@
 // it shows after an error. THOLE_URL and THOLE_TOKEN name the server.
 import { test as nodeTest } from "node:test";
 import assert from "node:assert/strict";
-import { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, readUIMessageStream } from "ai";
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, readUIMessageStream } from "ai";
+import { Chat } from "./plain.mjs";
 
 // A test that waits for something that does not come fails by itself.
 const test = (name, a, b) => (b ? nodeTest(name, { timeout: 15000, ...a }, b) : nodeTest(name, { timeout: 15000 }, a));
@@ -41,22 +42,6 @@ const plain = (v) => {
   return message;
 };
 const part = (message, type) => message.parts.find((p) => p.type === type);
-
-// A chat without a framework: state in a plain object.
-class PlainState {
-  status = "ready";
-  error = undefined;
-  messages = [];
-  pushMessage = (m) => (this.messages = this.messages.concat(m));
-  popMessage = () => (this.messages = this.messages.slice(0, -1));
-  replaceMessage = (i, m) => (this.messages = [...this.messages.slice(0, i), structuredClone(m), ...this.messages.slice(i + 1)]);
-  snapshot = (v) => structuredClone(v);
-}
-class Chat extends AbstractChat {
-  constructor(init) {
-    super({ ...init, state: new PlainState() });
-  }
-}
 
 async function until(what, check) {
   const end = Date.now() + 10000;
@@ -214,6 +199,12 @@ test("regenerate", async () => {
   assert.equal(chat.messages.length, 2);
   assert.notEqual(chat.lastMessage.id, first.id);
   assert.equal(chat.lastMessage.metadata.outcome, "completed");
+  const fork = chat.lastMessage.metadata.session_id;
+  assert.notEqual(fork, first.metadata.session_id);
+  await chat.sendMessage({ text: "sim: say turn %turns%" });
+  assert.equal(part(chat.lastMessage, "text").text, "turn 2");
+  const history = await rest("GET", `/api/chat-history/${fork}`);
+  assert.deepEqual(history.messages.map((m) => m.role), chat.messages.map((m) => m.role), "client and server have the same messages");
 });
 
 test("errors are short sentences", async () => {

@@ -71,7 +71,7 @@ func TestThreadCommands(t *testing.T) {
 	if out, errs, code := h.Run("thread", "show", "--turns", "1", id); code != 0 || !regexp.MustCompile(`completed in .*, model .* \+ tools .* \+ human [^ ]*[1-9][^ ]* \+ overhead `).MatchString(out) {
 		t.Errorf("show of a turn that waited for an answer: %d %s%s", code, out, errs)
 	}
-	if _, errs, code := h.Run("thread", "send", id, "sim: crash"); code != 1 || !strings.Contains(errs, "the turn failed") {
+	if _, errs, code := h.Run("thread", "send", id, "sim: crash"); code != 9 || !strings.Contains(errs, "the turn failed") {
 		t.Errorf("a failed turn: %d %s", code, errs)
 	}
 	if _, errs, code := h.Run("thread", "answer", id, "--decision", "allow"); code != 4 || !strings.Contains(errs, "0 asks are pending") {

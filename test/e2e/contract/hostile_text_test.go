@@ -38,12 +38,12 @@ var escaped = strings.ReplaceAll(faked, "\n", `\n`)
 // noForeignText are the commands that print nothing which others wrote but their
 // arguments, or that are a pipe to another program.
 var noForeignText = map[string]string{
-	"app-server": "speaks a protocol", "exec-server": "speaks a protocol", "executor serve": "logs", "demo-model": "prints its own URL", "tui": "becomes codex",
+	"acp": "speaks a protocol", "app-server": "speaks a protocol", "exec-server": "speaks a protocol", "exec-server forward": "speaks a protocol", "relay serve": "prints its own URL", "executor serve": "logs", "demo-model": "prints its own URL", "tui": "becomes codex",
 	"codex run": "runs codex on this terminal", "codex attach": "opens a session by codex's own server", "thread terminal": "is a terminal", "up": "prints its own URL",
 	"daemon run": "logs", "daemon stop": "prints a pid", "service install": "prints what it would write", "service uninstall": "prints a path", "service status": "prints a path",
 	"db restore": "prints a path", "db backup": "prints a path", "login": "prints a URL", "version": "prints a version", "help": "prints our own text", "completion bash": "prints a script",
 	"completion fish": "prints a script", "completion powershell": "prints a script", "completion zsh": "prints a script", "sweep": "prints a fixed line",
-	"codex sessions end": "prints what inspect prints",
+	"codex sessions end": "prints what inspect prints", "thread transcript": "is a document, byte for byte where nobody looks",
 }
 
 // takesAnything are commands that would do something with any arguments.
@@ -81,7 +81,18 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"thread", "network", p.thread}, {"thread", "port", p.thread}, {"thread", "port", p.thread, "8080"}, {"executor", "list"}, {"executor", "show", p.thread}, {"executor", "sync", p.thread}, {"executor", "show", evil},
 		{"thread", "diff", p.thread, "--stat"}, {"thread", "diff", p.thread, "--name-only"}, {"thread", "apply", p.thread, "--check", "--to", h.Dir}, {"thread", "apply", p.thread, "--to", filepath.Join(h.Dir, evil)}, {"thread", "pull", p.thread, "--as", evil},
 		{"thread", "merge", p.thread}, {"thread", "push", p.thread, "--remote", filepath.Join(h.Dir, evil)}, {"thread", "pr", p.thread, "--remote", "https://" + evil}, {"thread", "setup", p.thread}, {"thread", "undo", p.thread},
+		{"exec", "resume", p.thread, "--sandbox", "danger-full-access", "sim: say " + evil + " ;; run printf '" + escaped + "' ;; say " + escaped}, {"exec", "-C", filepath.Join(h.Dir, evil), "x"},
 		{"run", "--empty", "--model", "test/script", "sim: say " + evil}, {"executor", "paths"}, {"batch", "deliver", evil}, {"manifest", "template", filepath.Join(h.Dir, evil)}, {"provider", "config", "codex"}, {"provider", "config", evil},
+		{"thread", "share", p.thread}, {"thread", "share", "list"}, {"thread", "share", "revoke", evil}, {"inbox"}, {"inbox", "--list"}, {"inbox", "answer", evil}, {"ps"}, {"ps", "--all"}, {"thread", "wait", p.thread}, {"thread", "usage", p.thread}, {"thread", "rename", p.thread, faked}, {"ps", "--all"},
+		{"thread", "fork", p.thread}, {"thread", "queue", "add", p.asking, faked}, {"thread", "queue", "list", p.asking}, {"thread", "queue", "move", p.asking, "1", "1"}, {"thread", "queue", "move", p.asking, evil, "1"}, {"thread", "queue", "remove", p.asking, evil}, {"thread", "queue", "remove", p.asking, "1"},
+		{"thread", "show", "0"}, {"thread", "archive", p.thread}, {"thread", "unarchive", p.thread}, {"__complete", "thread", "show", ""}, {"__complete", "inbox", "answer", ""},
+		{"artifact", "inspect", p.artifact}, {"artifact", "inspect", evil}, {"artifact", "revoke", evil}, {"audit", "list", "--chain"}, {"audit", "verify"}, {"audit", "verify", "--file", file}, {"audit", "verify", "--head", file},
+		{"audit", "export", "-o", filepath.Join(h.Dir, "chain-"+evil)}, {"backup", filepath.Join(h.Dir, "home-"+evil)}, {"restore", file, "--home", filepath.Join(h.Dir, "elsewhere-"+evil)},
+		{"db", "migrate", "--config", file}, {"db", "move", "--config", file}, {"serve", "--config", file}, {"exec-server", "connect", "--remote", "ws://" + evil, "--environment-id", evil},
+		{"user", "add", evil}, {"user", "add", "ada", "--name", faked}, {"user", "add", "eve", "--email", evil}, {"user", "invite", "ada"}, {"user", "reset", "ada"}, {"user", "disable", "ada"}, {"user", "enable", "ada"}, {"user", "list"},
+		{"department", "add", faked}, {"department", "add", "readers"}, {"department", "join", "readers", evil}, {"department", "join", "readers", "ada"}, {"department", "move", "readers", "--parent", evil}, {"department", "list"},
+		{"department", "leave", "readers", evil}, {"department", "rm", evil}, {"role", "list"}, {"grant", "add", evil, "--user", "ada"}, {"grant", "add", "viewer", "--user", "ada", "--on", "user:" + evil}, {"grant", "add", "viewer", "--user", "ada", "--on", "department:readers"},
+		{"grant", "list"}, {"grant", "revoke", evil}, {"logout", "--server", "https://" + evil}, {"login", "--server", "https://" + evil}, {"thread", "list", "--server", "https://" + evil},
 		{"thread", "close", p.thread}, {"thread", "close", p.asking}, {"thread", "delete", "--yes", p.asking},
 	} {
 		p.look(c...)
@@ -114,6 +125,13 @@ type planted struct {
 // plant fills a home with what a hostile agent and its jobs can leave there.
 func (p *planted) plant() {
 	p.foreign = "0199aaaa-0000-7000-8000-000000000001"
+	records := filepath.Join(p.h.Dir, ".codex", "sessions") // Codex has a record of it, else no job is taken
+	if err := os.MkdirAll(records, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(records, "rollout-"+p.foreign+".jsonl"), nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
 	start := func(script string) string {
 		out, errs, _ := p.h.Run("thread", "start", "--model", "test/script", "--profile", "full", script)
 		f := strings.Fields(out)
@@ -257,13 +275,21 @@ func (p *planted) readArtifact() {
 // leaves are the paths of all commands, as the program itself lists them.
 func leaves(h *home.Home, path []string) (all [][]string) {
 	out, _, _ := h.Run(append(slices.Clone(path), "--help")...)
+	if len(path) == 0 { // the help of thole itself has groups
+		_, out, _ = strings.Cut(out, "\nEvery day:\n")
+		out, _, _ = strings.Cut("Available Commands:\n"+out, "\nFlags:\n")
+	}
 	_, list, found := strings.Cut(out, "Available Commands:\n")
 	if !found {
 		return [][]string{path}
 	}
-	list, _, _ = strings.Cut(list, "\n\n")
+	if len(path) > 0 {
+		list, _, _ = strings.Cut(list, "\n\n")
+	}
 	for line := range strings.Lines(list) {
-		all = append(all, leaves(h, append(slices.Clone(path), strings.Fields(line)[0]))...)
+		if strings.HasPrefix(line, "  ") {
+			all = append(all, leaves(h, append(slices.Clone(path), strings.Fields(line)[0]))...)
+		}
 	}
 	return all
 }

@@ -85,7 +85,7 @@ func TestThreadTerminal(t *testing.T) {
 	if _, errs, code := h.Run("thread", "terminal", "0199aaaa-0000-7000-8000-000000000001"); code != 3 || !strings.Contains(errs, "thread not found") {
 		t.Errorf("no thread: %d %s", code, errs)
 	}
-	if _, errs, code := h.Run("thread", "terminal", "nonsense"); code != 2 {
+	if _, errs, code := h.Run("thread", "terminal", "nonsense"); code != 3 || !strings.Contains(errs, "no thread is called") {
 		t.Errorf("no id: %d %s", code, errs)
 	}
 	out, errs, code := h.Run("thread", "start", "--model", "test/script")

@@ -97,7 +97,7 @@ func (h *Home) Run(args ...string) (stdout, stderr string, code int) {
 	go func() { done <- cmd.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(time.Minute):
+	case <-time.After(poll.Limit):
 		_ = cmd.Process.Kill()
 		<-done
 		h.t.Fatalf("thole %v did not end:\n%s%s", args, out.String(), errs.String())

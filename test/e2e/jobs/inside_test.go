@@ -122,7 +122,7 @@ func TestInThread(t *testing.T) {
 	if out, words, code := s.Run("thread", "send", thread, "sim: run cat from-job.txt"); code != 0 || !strings.Contains(out, "from-job") {
 		t.Errorf("the agent does not see the job's file: exit %d: %s%s", code, out, words)
 	}
-	if out, _, code := s.Run("job", "run", "--in-thread", "--thread-id", thread, "--wait", "--timeout", "300ms", "--", "sleep", "600"); code != 1 || !strings.Contains(out, "timed out after 300ms") {
+	if out, _, code := s.Run("job", "run", "--in-thread", "--thread-id", thread, "--wait", "--timeout", "300ms", "--", "sleep", "600"); code != 9 || !strings.Contains(out, "timed out after 300ms") {
 		t.Errorf("a command that is too slow: exit %d: %s", code, out)
 	}
 	var running job
@@ -181,7 +181,7 @@ func TestInThreadOutlivesTheOwner(t *testing.T) {
 	if _, words, code := s.Run("thread", "close", thread); code != 0 {
 		t.Fatal(words)
 	}
-	if out, _, code := s.Run("job", "wait", id, "--timeout", "50s"); code != 1 || !strings.Contains(out, "the executor was stopped while the command ran") {
+	if out, _, code := s.Run("job", "wait", id, "--timeout", "50s"); code != 9 || !strings.Contains(out, "the executor was stopped while the command ran") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	if j := s.job(id); j.Status != "failed" || j.Artifact == "" {

@@ -49,7 +49,12 @@ func unpack(t *testing.T, archive, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r := tar.NewReader(z); ; {
+	extract(t, tar.NewReader(z), dir)
+}
+
+func extract(t *testing.T, r *tar.Reader, dir string) {
+	t.Helper()
+	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return
@@ -58,9 +63,12 @@ func unpack(t *testing.T, archive, dir string) {
 			t.Fatal(err)
 		}
 		to := filepath.Join(dir, filepath.FromSlash(h.Name))
-		if h.Typeflag == tar.TypeDir {
+		switch h.Typeflag {
+		case tar.TypeDir:
 			err = os.MkdirAll(to, h.FileInfo().Mode().Perm())
-		} else {
+		case tar.TypeSymlink:
+			err = os.Symlink(h.Linkname, to)
+		default:
 			var body []byte
 			if body, err = io.ReadAll(r); err == nil {
 				err = os.WriteFile(to, body, h.FileInfo().Mode().Perm())

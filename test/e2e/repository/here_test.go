@@ -46,6 +46,11 @@ func TestTwoAgentsHere(t *testing.T) {
 			t.Errorf("turn %s of %s changed %q, want %q", c.turn, c.thread, got, c.want)
 		}
 	}
+	for _, out := range []string{"apply", "pull", "merge"} {
+		if _, errs, code := r.in(dir, "thread", out, first); code != 4 || !strings.Contains(errs, "works on your own directory") {
+			t.Errorf("%s: exit %d: %s", out, code, errs)
+		}
+	}
 	r.thole(dir, "thread", "undo", first, "1")
 	if at("first")+at("third") != "" || at("second") != "two\n" || at("mine") != "of the user\n" {
 		t.Errorf("after the undo there are %s", r.git(dir, "status", "--short"))

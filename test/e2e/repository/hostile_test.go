@@ -7,30 +7,24 @@ import (
 	"testing"
 
 	"github.com/tholehq/thole/internal/testkit/lab"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
-// trap gives a repository a configuration, hooks and attributes by which git starts
-// programs. Each of them leaves a file in marks.
-func (r *rig) trap(repo, marks string) {
-	r.Helper()
-	mark := func(name string) string { return "touch " + filepath.Join(marks, name) + "; " }
+// traps are commands for a shell in a repository that give it a configuration and hooks by
+// which git starts programs. Each of these leaves a file in marks, with a prefix.
+func traps(marks, prefix string) string {
+	mark := func(name string) string { return "touch " + filepath.Join(marks, prefix+name) + "; " }
+	var all []string
 	for _, kv := range [][2]string{
-		{"core.fsmonitor", mark("fsmonitor") + "false"}, {"core.hooksPath", filepath.Join(repo, ".git", "evil")}, {"core.sshCommand", mark("ssh") + "false"}, {"core.pager", mark("pager") + "cat"}, {"core.editor", mark("editor") + "true"},
-		{"filter.evil.clean", mark("clean") + "cat"}, {"filter.evil.smudge", mark("smudge") + "cat"}, {"diff.evil.command", mark("diff") + "true"}, {"diff.evil.textconv", mark("textconv") + "cat"}, {"diff.external", mark("external") + "true"},
-		{"merge.evil.driver", mark("merge") + "true"}, {"credential.helper", "!" + mark("credential")}, {"gpg.program", mark("gpg") + "true"}, {"uploadpack.packObjectsHook", mark("pack")}, {"alias.plainly", "!" + mark("alias")},
+		{"filter.evil.clean", mark("clean") + "cat"}, {"filter.evil.smudge", mark("smudge") + "cat"}, {"diff.evil.command", mark("diff") + "true"}, {"diff.conv.textconv", mark("textconv") + "cat"}, {"diff.external", mark("external") + "true"},
+		{"merge.evil.driver", mark("merge") + "true"}, {"commit.gpgSign", "true"}, {"gpg.program", mark("gpg") + "true"}, {"uploadpack.packObjectsHook", mark("pack")}, {"alias.plainly", "!" + mark("alias")}, {"credential.helper", "!" + mark("credential")},
 		{"submodule.sub.url", "ext::sh -c '" + mark("submodule") + "'"}, {"submodule.sub.update", "!" + mark("update")}, {"submodule.recurse", "true"}, {"remote.evil.url", "ext::sh -c '" + mark("remote") + "'"}, {"protocol.ext.allow", "always"},
+		{"core.sshCommand", mark("ssh") + "false"}, {"core.hooksPath", ".git/evil"}, {"core.fsmonitor", mark("fsmonitor") + "false"},
 	} {
-		r.git("/", "config", "--file", filepath.Join(repo, ".git", "config"), kv[0], kv[1])
+		all = append(all, `git config `+kv[0]+` "`+kv[1]+`"`)
 	}
-	for _, hook := range []string{"pre-commit", "post-checkout", "post-merge", "pre-push", "reference-transaction", "post-index-change", "pre-merge-commit", "commit-msg", "pre-receive", "update"} {
-		for _, dir := range []string{"evil", "hooks"} {
-			path := filepath.Join(repo, ".git", dir, hook)
-			r.write(path, "#!/bin/sh\n"+mark("hook-"+hook)+"\n")
-			if err := os.Chmod(path, 0o755); err != nil {
-				r.Fatal(err)
-			}
-		}
-	}
+	return strings.Join(append(all, "mkdir -p .git/evil .git/hooks; for h in pre-commit post-checkout post-merge pre-push reference-transaction post-index-change pre-merge-commit commit-msg; do for d in evil hooks; do "+
+		`printf '#!/bin/sh\ntouch `+marks+"/"+prefix+`hook-%s\n' $h > .git/$d/$h; chmod +x .git/$d/$h; done; done`), "; ")
 }
 
 // marked lists what ran.
@@ -64,22 +58,29 @@ func TestAHostileRepository(t *testing.T) {
 	}
 	r.git(open, "init", "-q", "--bare", remote)
 	r.npmPackage(repo)
-	r.write(filepath.Join(repo, ".gitattributes"), "* filter=evil diff=evil merge=evil\n")
+	r.write(filepath.Join(repo, ".gitattributes"), "* filter=evil merge=evil\nREADME.md diff=evil\nlist diff=conv\n")
 	r.write(filepath.Join(repo, ".gitmodules"), "[submodule \"sub\"]\n\tpath = sub\n\turl = ext::sh -c 'touch "+marks+"/gitmodules'\n")
 	r.write(filepath.Join(repo, "odd\nname"), "odd\n")
+	r.write(filepath.Join(repo, "list"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
 	if err := os.Symlink(outside, filepath.Join(repo, "leads-out")); err != nil {
 		t.Fatal(err)
 	}
 	r.git(repo, "update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(r.git(repo, "rev-parse", "HEAD"))+",sub")
-	r.git(repo, "add", ".gitattributes", ".gitmodules", "odd\nname", "leads-out")
+	r.git(repo, "add", ".gitattributes", ".gitmodules", "odd\nname", "leads-out", "list")
 	r.git(repo, "commit", "-q", "-m", "two")
+	r.write(filepath.Join(repo, "list"), "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
+	r.git(repo, "commit", "-q", "-m", "three", "list")
 	r.git(repo, "remote", "add", "origin", remote)
-	r.trap(repo, marks)
+	r.tool(repo, "sh", "-c", traps(marks, ""))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("at the end had run: %s", r.marked(marks))
+		}
+	})
 	// The agent sets a trap of its own in its copy, below it, and with a link where the user
 	// may have a directory.
-	agent := "sim: run git config core.fsmonitor 'touch " + marks + "/agent; false'; git config filter.evil.clean 'touch " + marks + "/agent-clean; cat'; mkdir -p .git/hooks; " +
-		"printf '#!/bin/sh\\ntouch " + marks + "/agent-hook\\n' > .git/hooks/pre-push; chmod +x .git/hooks/*; git init -q below; git -C below config core.fsmonitor 'touch " + marks + "/below'; " +
-		"echo more >> README.md; echo odd >> \"new$(printf '\\nline')\"; find deep -delete; ln -s " + outside + " deep ;; say %tool%"
+	agent := "sim: run git init -q below; " + traps(marks, "agent-") + "; cd below; " + traps(marks, "below-") + "; cd ..; " +
+		"echo more >> README.md; sed -i s/9/nine/ list; echo odd >> \"new$(printf '\\nline')\"; find deep -delete; ln -s " + outside + " deep ;; say %tool%"
 	work := func(dir string, args ...string) (thread string) {
 		t.Helper()
 		thread, out := r.run(dir, "codex/default", append(args, agent)...)
@@ -93,8 +94,11 @@ func TestAHostileRepository(t *testing.T) {
 		return thread
 	}
 
-	thread := work(open, "--repo", repo)
+	thread := work(open, "--repo", repo, "--ref", "main~1")
 	r.thole(repo, "thread", "apply", thread)
+	if got := text(filepath.Join(repo, "list")); got != "one\n2\n3\n4\n5\n6\n7\n8\nnine\n" {
+		t.Errorf("of both changes of a file there is %q", got)
+	}
 	if to, err := os.Readlink(filepath.Join(repo, "deep")); err != nil || to != outside || text(filepath.Join(repo, "new\nline")) != "odd\n" {
 		t.Errorf("applied was a link to %q, %v", to, err)
 	}
@@ -104,6 +108,7 @@ func TestAHostileRepository(t *testing.T) {
 		}
 	}
 	r.write(filepath.Join(repo, "README.md"), "# Left\n")
+	r.write(filepath.Join(repo, "list"), "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
 	r.thole(repo, "thread", "merge", thread)
 	r.thole(repo, "thread", "undo", thread)
 
@@ -128,8 +133,59 @@ func TestAHostileRepository(t *testing.T) {
 		t.Errorf("the remote has %s", heads)
 	}
 
-	_, _ = r.try(repo, "git", "status")
-	if ran := r.marked(marks); !strings.Contains(ran, "fsmonitor") || !strings.Contains(ran, "hook-post-index-change") {
+	_, _ = r.try(repo, "git", "checkout", "-q", "-b", "other")
+	if ran := r.marked(marks); !strings.Contains(ran, "fsmonitor") || !strings.Contains(ran, "hook-post-checkout") {
 		t.Errorf("git that a person types ran %q alone: this is no trap", ran)
+	}
+}
+
+// Each command that looks at a user's repository, or writes it, would spring a trap there if
+// git ran as it does for a person: the build without guards does so, and this one never.
+func TestEveryCommandMeetsATrap(t *testing.T) {
+	r := newRig(t)
+	open := lab.Open(t)
+	repo, marks := filepath.Join(open, "repo"), filepath.Join(open, "marks")
+	if err := os.Mkdir(marks, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r.npmPackage(repo)
+	r.write(filepath.Join(repo, ".gitattributes"), "* filter=evil merge=evil diff=evil\n")
+	r.write(filepath.Join(repo, "list"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+	r.git(repo, "add", "-A")
+	r.git(repo, "commit", "-q", "-m", "two")
+	r.tool(repo, "sh", "-c", traps(marks, ""))
+	r.write(filepath.Join(repo, "list"), "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
+	thread := ""
+	for _, c := range []struct {
+		name string
+		own  bool // it looks with a directory of git of its own, and meets no trap either way
+		run  func()
+	}{
+		{"run --dirty", false, func() {
+			thread, _ = r.run(repo, "test/script", "--dirty", "sim: run sed -i s/9/nine/ list; echo new > new ;; say done")
+		}},
+		{"apply", true, func() { r.thole(repo, "thread", "apply", thread) }},
+		{"pull", false, func() { r.thole(repo, "thread", "pull", thread) }},
+		{"merge", false, func() {
+			for _, name := range []string{"list", "new"} { // what was applied is in the way
+				if err := os.Remove(filepath.Join(repo, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.write(filepath.Join(repo, "list"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+			r.thole(repo, "thread", "merge", thread)
+		}},
+	} {
+		c.run()
+		ran := r.marked(marks)
+		if (unguarded.Build && !c.own) != (ran != "") {
+			t.Errorf("%s: on this machine ran %q", c.name, ran)
+		}
+		t.Logf("%s: %s", c.name, ran)
+		for mark := range strings.FieldsSeq(ran) {
+			if err := os.Remove(filepath.Join(marks, mark)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

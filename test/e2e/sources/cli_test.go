@@ -42,6 +42,14 @@ func TestRun(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(r.repo, "made-here.txt")); err != nil {
 		t.Errorf("what was made in place: %v %v", info, err)
 	}
+	plain := filepath.Join(filepath.Dir(r.repo), "plain") // in no repository
+	if err := os.Mkdir(plain, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got, _ = r.run(plain, "--here", "sim: write made.txt x")
+	if out, errs, code := r.in(plain, "thread", "undo", got.ThreadID); code != 0 || out != "The files are what they were before turn 1: 1 file changed, 0 lines added, 1 removed.\ndeleted \"made.txt\"\n" {
+		t.Errorf("undo where there is no git: exit %d: %s%s", code, out, errs)
+	}
 	for _, args := range [][]string{{"--empty", "sim: run ls -A ;; say nothing: %tool%"}, {"-C", t.TempDir(), "sim: run ls -A ;; say nothing: %tool%"}} {
 		if got, said = r.run(r.repo, args...); got.Source.Kind != "empty" || got.Cwd != "/workspace" || strings.Contains(said, "README") {
 			t.Errorf("%v: %+v %q", args, got, said)
@@ -49,14 +57,23 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A run ends as its turn did, and says what to type next in any case.
+// A run ends as its turn did. It says a failure first, and what to do with changes only where
+// there are some.
 func TestHowARunEnds(t *testing.T) {
 	r := newRig(t)
 	out, errs, code := r.in(r.repo, "run", "--model", "test/script", "sim: crash")
-	if code != 1 || !strings.Contains(errs, "the turn failed") || !strings.Contains(out, "on branch thole/sim-crash-") {
+	if code != 9 || !strings.Contains(errs, "the turn failed") || !strings.Contains(out, "on branch thole/sim-crash-") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	id := strings.Fields(out)[1]
+	if !strings.Contains(out, "thole thread send "+id) || strings.Contains(out, "thread diff") || strings.Contains(out, "thread apply") {
+		t.Errorf("after a failure without changes: %s", out)
+	}
+	out, errs, code = r.in(r.repo, "run", "--model", "test/script", "--profile", "full", "sim: write made.txt x ;; crash")
+	if code != 9 || !strings.Contains(errs, "the turn failed") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	id = strings.Fields(out)[1]
 	for _, next := range []string{"thole thread diff " + id, "thole thread apply " + id, "thole thread send " + id} {
 		if !strings.Contains(out, next) {
 			t.Errorf("it does not say %q: %s", next, out)
@@ -72,6 +89,7 @@ func TestHowARunEnds(t *testing.T) {
 		"a ref of nothing":   {[]string{"run", "--here", "--ref", "main", "x"}, 2, "here"},
 		"a ref outside":      {[]string{"run", "-C", "/", "--ref", "main", "x"}, 2, "in no git repository"},
 		"no repository":      {[]string{"run", "--repo", "/", "x"}, 3, "in no git repository"},
+		"no such repository": {[]string{"run", "--repo", "/no/such", "x"}, 3, "try: correct the path"},
 		"no such ref":        {[]string{"run", "--ref", "nope", "x"}, 3, "nope"},
 		"no such directory":  {[]string{"run", "-C", "/no/such", "x"}, 2, "is not a directory"},
 		"no message":         {[]string{"run", " "}, 2, "empty"},

@@ -169,10 +169,10 @@ func TestUploads(t *testing.T) {
 	}
 	_, _ = io.WriteString(f, "x")
 	_ = m.Close()
-	if text := p.send(400, "POST", "/uploads", m.FormDataContentType(), &form, nil); !strings.Contains(text, "leads out") {
+	if text := p.send(422, "POST", "/uploads", m.FormDataContentType(), &form, nil); !strings.Contains(text, "leads out") {
 		t.Errorf("refused by %s", text)
 	}
-	p.send(400, "POST", "/uploads", "application/zip", strings.NewReader("no archive"), nil)
+	p.send(422, "POST", "/uploads", "application/zip", strings.NewReader("no archive"), nil)
 	p.call(404, "POST", "/sessions", obj{"provider": "test", "source": obj{"kind": "upload", "upload": "01900000-0000-7000-8000-000000000001"}}, nil)
 	if left, err := os.ReadDir(filepath.Join(r.Dir, "uploads")); err != nil || len(left) != 0 {
 		t.Errorf("left in the home: %v %v", left, err)

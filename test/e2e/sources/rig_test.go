@@ -94,7 +94,7 @@ func (r *rig) in(dir string, args ...string) (stdout, stderr string, code int) {
 
 // ran is the last line of thole run --json.
 type ran struct {
-	ThreadID string `json:"threadId"`
+	ThreadID string `json:"thread_id"`
 	Outcome  string `json:"outcome"`
 	Cwd      string `json:"cwd"`
 	Source   struct {

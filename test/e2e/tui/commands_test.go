@@ -22,11 +22,11 @@ func TestCommandsOfTheTerminal(t *testing.T) {
 	s.say("/review")
 	s.wait("Select a review preset", "2. Review uncommitted changes")
 	s.keys("2")
-	s.wait("› Review the uncommitted changes", "• Before this message the user ran", "(exit code 0)", "  Review the uncommitted changes") // the agent repeats what it reads
+	s.wait("Code review started: current changes", "• Before this message the user ran", "(exit code 0)", "  Review the uncommitted changes", "Code review finished") // the agent repeats what it reads
 	s.say("/stop")
 	s.wait("Stopping all background terminals", "1 warning")
-	s.say("/goal end well")
-	s.wait("Failed to set thread goal")
+	s.say("/goal")
+	s.wait("Usage: /goal")
 	s.say("/btw sim: say aside")
 	s.wait("• aside", "Side")
 	s.keys("C-c")

@@ -42,10 +42,16 @@ func open(t testing.TB, env []string, args ...string) *screen {
 	return show(t, env, append([]string{lab.Codex(t)}, args...)...)
 }
 
-// show runs a program that ends up as the TUI.
+// show runs a program that ends up as the TUI, in a directory of its own.
 func show(t testing.TB, env []string, program ...string) *screen {
 	t.Helper()
-	s := &screen{t: t, tmux: lab.Tmux(t), socket: filepath.Join(t.TempDir(), "tmux"), home: t.TempDir(), work: t.TempDir()}
+	return showIn(t, t.TempDir(), env, program...)
+}
+
+// showIn is show in a directory that others may be in too.
+func showIn(t testing.TB, work string, env []string, program ...string) *screen {
+	t.Helper()
+	s := &screen{t: t, tmux: lab.Tmux(t), socket: filepath.Join(t.TempDir(), "tmux"), home: t.TempDir(), work: work}
 	dir := filepath.Join(s.home, ".codex")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -55,8 +61,12 @@ func show(t testing.TB, env []string, program ...string) *screen {
 	}
 	line := []string{"env", "-i", "HOME=" + s.home, "PATH=/usr/bin:/bin", "TERM=xterm-256color", "LANG=C.UTF-8"}
 	line = append(append(line, env...), program...)
-	cmd := append([]string{"new-session", "-d", "-x", "120", "-y", "50", "-c", s.work}, quote(line))
-	s.run(append([]string{"-f", "/dev/null"}, cmd...)...)
+	// What a TUI that ended has said stays on the screen.
+	conf := filepath.Join(s.home, "tmux.conf")
+	if err := os.WriteFile(conf, []byte("set -g remain-on-exit on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.run("-f", conf, "new-session", "-d", "-x", "120", "-y", "50", "-c", s.work, quote(line))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the screen at the end:\n%s", s.text())

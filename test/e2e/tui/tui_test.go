@@ -253,11 +253,11 @@ func TestTheTerminalWorksInItsDirectory(t *testing.T) {
 		}
 	}
 	out, _, _ := h.Run("--json", "thread", "list", "--dir", dir)
-	var list struct{ Data []app.Thread }
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Data) != 1 || list.Data[0].Cwd != dir {
+	var list []struct{ ID, Cwd string }
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Cwd != dir {
 		t.Fatalf("listed by its directory: %s %v", out, err)
 	}
-	again := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, list.Data[0].ID)
+	again := show(t, []string{"THOLE_HOME=" + h.Dir}, h.Binary, "tui", "--codex", codex, list[0].ID)
 	again.wait("• it is made")
 	again.say("!ls -d $PWD")
 	again.wait("• You ran ls", "└ "+dir)

@@ -69,7 +69,7 @@ func TestWhatToDoNext(t *testing.T) {
 			t.Errorf("thole %s: exit %d: %s", strings.Join(args, " "), code, words)
 		}
 	}
-	if _, words, code := h.Run("thread", "interrupt", thread); code != 0 || !strings.Contains(words, "no turn is running") {
+	if words, _, code := h.Run("thread", "interrupt", thread); code != 0 || !strings.Contains(words, "no turn is running") {
 		t.Errorf("interrupt of an idle thread: exit %d: %s", code, words)
 	}
 	if _, words, code := h.Run("job", "run", "--wait", "--thread-id", thread, "--summary", "unit tests", "--", "true"); code != 0 {

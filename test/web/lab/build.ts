@@ -9,7 +9,8 @@ export default function build(): void {
   const dir = mkdtempSync(join(tmpdir(), "thole-bin-"));
   const root = fileURLToPath(new URL("../../..", import.meta.url));
   const make = (name: string, ...flags: string[]) => {
-    execFileSync("go", ["build", ...flags, "-o", join(dir, name), "./cmd/thole"], { cwd: root, stdio: "inherit" });
+    // As make build does, so that what it compiled counts here too.
+    execFileSync("go", ["build", "-trimpath", ...flags, "-o", join(dir, name), "./cmd/thole"], { cwd: root, stdio: "inherit", env: { ...process.env, CGO_ENABLED: "0" } });
     return join(dir, name);
   };
   process.env.THOLE_BIN ??= make("thole");

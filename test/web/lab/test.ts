@@ -2,6 +2,7 @@ import { test as base, expect, type Locator, type Page } from "@playwright/test"
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import AxeBuilder from "@axe-core/playwright";
+import { disorder } from "./disorder.ts";
 import { Thole } from "./thole.ts";
 
 export { expect } from "@playwright/test";
@@ -32,13 +33,20 @@ export class Desk {
     return this.page.getByRole("button", { name: "Send", exact: true });
   }
 
+  /** fresh: the page is as the login left it, which is a new chat. */
+  private fresh = false;
+
   async logIn(): Promise<void> {
     await this.page.goto(this.thole.loginLink());
     await expect(this.input).toBeVisible();
+    this.fresh = true;
   }
 
-  async newChat(): Promise<void> {
-    await this.page.goto(`${this.thole.base}/new`);
+  /** newChat opens one. What the login opened is not loaded again, unless the test changed what pages load. */
+  async newChat({ load = false } = {}): Promise<void> {
+    const there = this.fresh && ["/", "/new"].includes(new URL(this.page.url()).pathname);
+    if (load || !there) await this.page.goto(`${this.thole.base}/new`);
+    this.fresh = false;
     await expect(this.input).toBeEnabled();
   }
 
@@ -100,11 +108,12 @@ export class Desk {
       const { violations } = await new AxeBuilder({ page: this.page }).analyze();
       return violations.map((it) => `${it.id}: ${it.nodes.map((node) => node.html).join(" | ")}`);
     };
-    await expect.poll(faults, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(faults, { timeout: 60_000 }).toEqual([]); // one look takes ten seconds on a busy machine
   }
 
+  /** fits judges the page as it settles: what slides in or out is wider on the way. */
   async fits(): Promise<void> {
-    const wide = await this.page.evaluate(() => {
+    const wide = () => this.page.evaluate(() => {
       const width = document.documentElement.clientWidth;
       return [...document.querySelectorAll("body *")]
         .filter((it) => {
@@ -114,8 +123,8 @@ export class Desk {
         })
         .map((it) => it.outerHTML.slice(0, 120));
     });
-    expect(wide).toEqual([]);
-    expect(await this.page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth)).toBe(true);
+    await expect.poll(wide).toEqual([]);
+    await expect.poll(() => this.page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth)).toBe(true);
   }
 }
 
@@ -125,7 +134,35 @@ interface Fixtures {
   expected: RegExp[];
 }
 
-export const test = base.extend<Fixtures, { thole: Thole }>({
+interface WorkerFixtures {
+  thole: Thole;
+  /** How many times slower than this machine the browser is, so that orders which a fast one never shows are met. */
+  slowed: number;
+  /** Whether pages hear what they hear at their start in other orders. */
+  disordered: boolean;
+}
+
+export const test = base.extend<Fixtures, WorkerFixtures>({
+  slowed: [1, { option: true, scope: "worker" }],
+  disordered: [false, { option: true, scope: "worker" }],
+  // Every page of every context, those that a test makes itself too.
+  browser: [
+    async ({ browser, slowed, disordered }, use) => {
+      const make = browser.newContext.bind(browser);
+      browser.newContext = async (options) => {
+        const context = await make(options);
+        if (disordered) await disorder(context);
+        if (slowed > 1)
+          context.on("page", (page) => {
+            const slow = async () => (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: slowed });
+            slow().catch(() => {}); // it was closed at once
+          });
+        return context;
+      };
+      await use(browser);
+    },
+    { scope: "worker" },
+  ],
   thole: [
     async ({}, use) => {
       const thole = new Thole();

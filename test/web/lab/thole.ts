@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -45,6 +45,8 @@ export class Thole {
   constructor(
     private readonly withAgents: AgentName[] = [],
     private readonly bin = process.env.THOLE_BIN!,
+    /** demo: agents talk to the scripted model, and have nothing of the user's own configuration. */
+    private readonly demo = true,
   ) {}
 
   private get env(): Record<string, string> {
@@ -58,7 +60,7 @@ export class Thole {
 
   async start(): Promise<void> {
     this.port ||= await freePort();
-    const child = spawn(this.bin, ["up", "--demo", "--no-browser", "--listen", `127.0.0.1:${this.port}`], { env: this.env, cwd: this.root, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(this.bin, ["up", ...(this.demo ? ["--demo"] : []), "--no-browser", "--listen", `127.0.0.1:${this.port}`], { env: this.env, cwd: this.root, stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     let said = "";
     await new Promise<void>((up, failed) => {
@@ -103,6 +105,23 @@ export class Thole {
 
   cli(...args: string[]): string {
     return execFileSync(this.bin, ["--home", this.home, ...args], { env: this.env, encoding: "utf8" });
+  }
+
+  /** feed runs a command that reads its input. */
+  feed(input: string, ...args: string[]): void {
+    execFileSync(this.bin, ["--home", this.home, ...args], { env: this.env, input });
+  }
+
+  /** configure writes the configuration, before the start. */
+  configure(toml: string): void {
+    mkdirSync(this.home, { recursive: true, mode: 0o700 });
+    writeFileSync(join(this.home, "config.toml"), toml);
+  }
+
+  /** write makes a file of the user's, in their home. */
+  write(name: string, text: string): void {
+    mkdirSync(dirname(join(this.root, name)), { recursive: true });
+    writeFileSync(join(this.root, name), text);
   }
 
   /** background runs a command and answers when it ended. */

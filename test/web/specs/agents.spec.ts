@@ -58,3 +58,26 @@ test("a chat stays with its agent: another agent begins a new one", async ({ pag
   await page.goto(`${thole.base}/c/${first}`);
   await expect(agent).toHaveValue(one);
 });
+
+test("the skills of each agent are offered before a chat has begun", async ({ page }) => {
+  test.skip(found.length < names.length && process.env.CI !== "true", "an agent is not installed: make setup");
+  const thole = new Thole(found, undefined, false);
+  for (const dir of [".claude", ".codex"]) thole.write(`${dir}/skills/rowing/SKILL.md`, "---\nname: rowing\ndescription: How to row\n---\nRow gently.\n");
+  try {
+    await thole.start();
+    const desk = new Desk(page, thole);
+    await desk.logIn();
+    await desk.newChat();
+    for (const [name, insert] of [["codex", "$rowing "], ["claude", "/rowing "], ["opencode", "Use the skill rowing: "]] as const) {
+      await page.getByRole("combobox", { name: "Agent", exact: true }).selectOption(name);
+      await desk.input.fill("");
+      await desk.input.focus();
+      await page.keyboard.type("/row");
+      await expect(page.getByRole("option", { name: /^\/rowing\s*Skill of/ })).toBeVisible();
+      await page.keyboard.press("Enter");
+      await expect(desk.input).toHaveValue(insert);
+    }
+  } finally {
+    await thole.end();
+  }
+});

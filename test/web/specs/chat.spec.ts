@@ -33,7 +33,7 @@ test("commands show their output, file changes their difference", async ({ desk 
   await expect(desk.chat.getByRole("button", { name: /printf.*exit 0/ })).toBeVisible();
   await expect(desk.chat.getByRole("button", { name: "exit 3 exit 3" })).toBeVisible();
   await desk.chat.getByRole("button", { name: /printf/ }).click();
-  await expect(desk.chat.getByLabel("Output").first()).toContainText("alpha");
+  await expect(desk.chat.getByLabel("Output", { exact: true }).first()).toContainText("alpha");
   await expect(desk.chat.getByRole("button", { name: /notes\.txt/ })).toBeVisible();
   await expect(desk.chat.getByText("+hello there")).toBeVisible();
   await desk.shot("command-and-diff", "Run two commands and write a note");
@@ -59,12 +59,12 @@ test("questions are answered by choice in the panel and by text in the chat", as
   await desk.tab("Ask");
   const panel = desk.page.getByRole("tabpanel");
   await panel.getByText("Blue").click();
-  await panel.getByRole("button", { name: "Answer" }).click();
+  await panel.getByRole("button", { name: "Answer", exact: true }).click();
   await desk.idle();
   await expect(desk.chat.getByText("Answered", { exact: true })).toBeVisible();
   await desk.send("Again sim: ask And why? | Because ;; say good");
   await desk.chat.getByPlaceholder("Your own answer").fill("it calms me");
-  await desk.chat.getByRole("button", { name: "Answer" }).click();
+  await desk.chat.getByRole("button", { name: "Answer", exact: true }).click();
   await desk.idle();
   await expect(desk.chat.getByText("it calms me")).toBeVisible();
 });

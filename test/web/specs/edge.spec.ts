@@ -236,13 +236,14 @@ test("a browser is logged out from another one, at once", async ({ desk, page, t
   const tab = await other.newPage();
   await tab.goto(thole.loginLink());
   await expect(tab.getByRole("textbox", { name: "Message", exact: true })).toBeVisible();
-  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByRole("link", { name: "Settings" }).click();
+  await page.getByRole("link", { name: "Browsers" }).click();
   const row = page.getByRole("region", { name: "Logged-in browsers" }).getByRole("listitem").filter({ hasText: "Firefox 999, Android" });
-  await expect(page.getByText("This browser")).toBeVisible();
+  await expect(page.getByText("This browser", { exact: true })).toBeVisible();
   await row.getByRole("button", { name: "Log out there" }).click();
   await expect(row).toHaveCount(0);
   await expect(tab.getByRole("heading", { name: "Log in to thole" })).toBeVisible(); // its open stream said so
-  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("banner").getByRole("link", { name: "thole" }).click();
   await expect(desk.input).toBeVisible();
   await other.close();
 });

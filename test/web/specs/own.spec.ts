@@ -25,9 +25,9 @@ test("an agent is connected, tested and disconnected, and the key is never shown
   const key = "sk-planted-0123456789abcdef";
   const answers: string[] = [];
   page.on("response", (response) => void response.text().then((it) => answers.push(it)).catch(() => {}));
-  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByRole("link", { name: "Settings" }).click();
   await page.getByRole("link", { name: "Connections" }).click();
-  await expect(page).toHaveURL(/\/me\/connections$/);
+  await expect(page).toHaveURL(/\/connections$/);
   const agents = page.getByRole("region", { name: "Agents" });
   const codex = agents.getByRole("listitem").filter({ hasText: "Codex" });
   await expect(codex.getByText("demo: the scripted model of --demo")).toBeVisible();

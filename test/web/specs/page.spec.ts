@@ -8,6 +8,8 @@ test("the first page names the agents that are missing and the command for each"
   const agents = desk.page.getByRole("region", { name: "Agents on this machine" });
   await expect(agents.getByText(/npm install -g @openai\/codex/).last()).toBeVisible();
   await expect(agents.getByText(/npm install -g @anthropic-ai\/claude-code@/).last()).toBeVisible();
+  await expect(agents.getByText("It is not installed on this machine.")).toHaveCount(3);
+  await expect(agents.getByText(/provider:|PATH/)).toHaveCount(0); // words of the program
   await expect(agents.getByText("ready", { exact: true })).toBeVisible();
   await desk.accessible();
   await desk.shot("welcome");
@@ -56,7 +58,10 @@ test("chats are searched, renamed, archived and deleted", async ({ desk, page })
   await desk.ask("Findable words sim: say found");
   const list = page.getByRole("navigation", { name: "Chats" });
   await page.getByRole("searchbox", { name: "Search chats" }).fill("findable");
-  await expect(list.getByRole("link")).toHaveCount(1);
+  const hits = list.getByRole("region", { name: "Found in messages" });
+  await expect(hits.getByRole("link")).toHaveCount(1);
+  await expect(hits.locator("mark")).toHaveText("Findable");
+  await expect(list.getByRole("link")).toHaveCount(2);
   await list.getByRole("button", { name: /Actions for/ }).click();
   await page.getByRole("menuitem", { name: "Rename" }).click();
   await list.getByRole("textbox", { name: "Rename" }).fill("Renamed chat");
@@ -177,9 +182,10 @@ test("every part is reached with the keyboard", async ({ desk, page }) => {
 
 test("the page speaks Chinese", async ({ desk, page }) => {
   await desk.newChat();
-  await page.getByRole("button", { name: "Settings" }).click();
+  await page.getByRole("link", { name: "Settings" }).click();
   await page.getByText("中文").click();
-  await page.getByRole("dialog").getByRole("button", { name: "关闭" }).click();
+  await desk.accessible();
+  await page.getByRole("button", { name: "新对话" }).click();
   await expect(page.getByRole("heading", { name: "需要代理做什么？" })).toBeVisible();
   await expect(page.locator("html")).toHaveAttribute("lang", "zh-CN");
   await desk.accessible();
@@ -189,7 +195,7 @@ test("a page whose files are gone still shows the words", async ({ desk, page, e
   expected.push(/assets\/(markdown|code)|Failed to load resource/);
   for (const file of ["markdown", "code"]) {
     await page.route(`**/assets/${file}-*.js`, (route) => route.fulfill({ status: 404, contentType: "text/plain", body: "there is no such file" }));
-    await desk.newChat();
+    await desk.newChat({ load: true });
     await desk.send("Words sim: say ```go\\nfunc row() {}\\n```");
     await expect(desk.said("func row() {}").last()).toBeVisible();
     await desk.idle();

@@ -142,7 +142,7 @@ test("a message whose answer was lost is found, not sent twice", async ({ desk, 
 test("a message of which nothing is known can be sent again, and runs once", async ({ desk, page }) => {
   // Without a worker even the stream of events goes through the page, where it can be cut off.
   await page.addInitScript(() => void delete (window as { SharedWorker?: unknown }).SharedWorker);
-  await desk.newChat();
+  await desk.newChat({ load: true });
   await desk.ask("Begin sim: say ready");
   const away = (route: Route) => route.abort("connectionrefused");
   await page.route("**/events*", away);
@@ -351,7 +351,7 @@ test("what cannot be done says why and changes nothing", async ({ desk, page }) 
   const queue = page.getByRole("region", { name: "Queued messages" });
   await expect(queue.getByText("queued one")).toBeVisible();
   await page.route("**/*", refuse);
-  await desk.chat.getByRole("button", { name: "Answer" }).click();
+  await desk.chat.getByRole("button", { name: "Answer", exact: true }).click();
   await says();
   await expect(desk.chat.getByRole("radio", { name: "Blue" })).toBeChecked();
   await desk.stopButton.click();
@@ -367,6 +367,6 @@ test("what cannot be done says why and changes nothing", async ({ desk, page }) 
   await page.unroute("**/*");
   await queue.getByRole("button", { name: "Save" }).click();
   await expect(queue.getByText("queued one, edited")).toBeVisible();
-  await desk.chat.getByRole("button", { name: "Answer" }).click();
+  await desk.chat.getByRole("button", { name: "Answer", exact: true }).click();
   await desk.idle();
 });

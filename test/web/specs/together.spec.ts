@@ -27,7 +27,7 @@ test("a second tab is in step, also with answers to questions", async ({ desk, p
   await desk.send("Both sim: ask Left or right? | Left | Right ;; say we turn");
   await expect(other.chat.getByText("Left or right?").last()).toBeVisible();
   await other.chat.getByText("Right", { exact: true }).click();
-  await other.chat.getByRole("button", { name: "Answer" }).click();
+  await other.chat.getByRole("button", { name: "Answer", exact: true }).click();
   await expect(desk.chat.getByText("answered elsewhere")).toBeVisible();
   await desk.idle();
   await other.idle();
@@ -86,17 +86,20 @@ test("a terminal on the same thread is in step", async ({ desk, thole }) => {
   }
 });
 
-test("a result that thole cannot prove waits for a person, who has two choices", async ({ desk, thole }) => {
+test("a result that thole cannot prove waits for a person, who has three choices", async ({ desk, thole }) => {
   await desk.ask("Wait for results sim: say I will wait");
   await desk.tab("Jobs");
   const panel = desk.page.getByRole("tabpanel");
   const held = panel.getByRole("region", { name: "Needs your decision" });
   // The home was moved between a job's start and its end, so no channel reaches where it was, and nobody but a person can know what became of the
   // result.
+  const move = (to: string) => {
+    const moved = ["delivery_jobs", "delivery_lanes"].map((table) => `update ${table} set endpoint = '${to}' where thread_id = '${desk.sessionID}';`).join("");
+    execFileSync("/usr/bin/python3", ["-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=30); c.executescript(sys.argv[2]); c.commit()", join(thole.home, "thole.db"), moved]);
+  };
   const deliver = async (text: string) => {
     const job = JSON.parse(await thole.background("--json", "job", "submit", "--thread-id", desk.sessionID)) as { job_id: string };
-    const moved = ["delivery_jobs", "delivery_lanes"].map((table) => `update ${table} set endpoint = '/${job.job_id}' where endpoint = '';`).join("");
-    execFileSync("/usr/bin/python3", ["-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=30); c.executescript(sys.argv[2]); c.commit()", join(thole.home, "thole.db"), moved]);
+    move(`/${job.job_id}`);
     await thole.background("job", "complete", "--job-id", job.job_id, "--summary", text);
   };
   const decide = async (choice: RegExp, outcome: string) => {
@@ -113,6 +116,14 @@ test("a result that thole cannot prove waits for a person, who has two choices",
   await desk.accessible();
   await desk.shot("held", "Waiting for results");
   await decide(/It arrived/, "you confirmed that it arrived");
+
+  // The home is back where it was: the result is sent when the person says so.
+  await deliver("sim: say third result was read");
+  await expect(held).toHaveCount(1, { timeout: 60_000 });
+  move("");
+  await held.getByRole("button", { name: /^Deliver thole/ }).click();
+  await expect(held).toHaveCount(0);
+  await expect(desk.said("third result was read")).toBeVisible({ timeout: 60_000 });
 });
 
 test("the result of a background job arrives in the chat", async ({ desk, thole }) => {
