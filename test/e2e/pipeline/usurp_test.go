@@ -24,6 +24,9 @@ const intrude = "THOLE_TEST_INTRUDE"
 func TestMain(m *testing.M) {
 	usurper.Main()
 	if out := os.Getenv(intrude); out != "" {
+		if err := os.WriteFile(out+".begun", nil, 0o600); err != nil {
+			panic(err)
+		}
 		said := "answered"
 		if err := answerMyself(); err != nil {
 			said = err.Error()
@@ -104,8 +107,9 @@ func TestAnAgentCannotAnswerItsOwnApproval(t *testing.T) {
 			}
 			workspace := filepath.Join(s.home, "x", string(info.ID), "workspace")
 			copyProgram(t, filepath.Join(workspace, "intruder"))
-			// It goes on after the turn that started it.
-			s.play("sim: run " + intrude + "=$PWD/intruded setsid ./intruder </dev/null >/dev/null 2>&1 & ;; say started")
+			// It goes on after the turn that started it. Agents kill the group of a command that
+			// has ended, so the command waits until the intruder has left it.
+			s.play("sim: run " + intrude + "=$PWD/intruded setsid ./intruder </dev/null >/dev/null 2>&1 & until test -e intruded.begun; do sleep 0.01; done ;; say started")
 			id := s.start("sim: run echo x > granted.txt ;; say done", "ask")
 			asked := s.asked(id)
 			var said []byte
