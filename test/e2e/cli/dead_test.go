@@ -37,17 +37,20 @@ func TestAServiceThatIsNotReached(t *testing.T) {
 		name, _, _ := strings.Cut(model, "/")
 		t.Run(name, func(t *testing.T) {
 			r := r.of(t)
+			asked := time.Now()
 			s := r.sit(120, "run", "--model", model, "hello")
 			s.sees("thread ")
 			id := strings.TrimSpace(s.sees("\n"))
 			s.sees("waiting for the model")
 			began := time.Now()
+			// A machine that is slow to start the agent is slow to run it too.
+			limit := max(15*time.Second, 2*began.Sub(asked))
 			s.sees(name + " has no answer from its model service")
 			took := time.Since(began)
 			s.sees("thole provider list --check")
 			s.sees("thole thread interrupt " + id)
-			if took > 15*time.Second {
-				t.Errorf("it took %s", took)
+			if took > limit {
+				t.Errorf("it took %s, more than %s", took, limit)
 			}
 			r.must("thread", "interrupt", id)
 			<-s.done
