@@ -67,14 +67,16 @@ type branch struct {
 	depth uint64
 }
 
-// enter queues a directory unless it was entered before under its real path.
+// enter queues a directory unless it was entered before under its real path. One that
+// cannot be entered is queued too: the visit reports why.
 func (t *tree) enter(path string, depth uint64) {
 	if t.opts.FollowDirectorySymlinks {
-		real, err := t.canonicalize(path)
-		if err != nil || t.seen[real] {
-			return
+		if real, err := t.canonicalize(path); err == nil {
+			if t.seen[real] {
+				return
+			}
+			t.seen[real] = true
 		}
-		t.seen[real] = true
 	}
 	t.queue = append(t.queue, branch{path, depth})
 }

@@ -55,7 +55,7 @@ func randomCase(r *rand.Rand, n int) []string {
 	var all []string
 	for i := range 1 + r.IntN(4) {
 		method, params := randomRequest(r, n, i)
-		if r.IntN(4) == 0 && params["path"] != nil {
+		if r.IntN(4) == 0 && (params["path"] != nil || method == exec.MethodProcessStart) {
 			params["sandbox"] = randomProfile(r)
 		}
 		all = append(all, message0(method, params))
@@ -76,7 +76,8 @@ func randomProfile(r *rand.Rand) any {
 	}
 	entries := []any{map[string]any{"path": map[string]any{"type": "special", "value": map[string]any{"kind": "root"}}, "access": "read"}, entry("", pick(r, "read", "write", "write"))}
 	for range r.IntN(3) {
-		entries = append(entries, entry(pick(r, "/sub", "/sub/deep", "/sub/b", "/a", "/empty", "/.hidden"), pick(r, "read", "write", "deny")))
+		directory := pick(r, "/sub", "/sub/deep", "/.hidden")
+		entries = append(entries, pick(r, entry(directory, "read"), entry(directory, "write"), entry(directory, "deny"), entry(pick(r, "/sub/b", "/a", "/empty"), pick(r, "read", "deny"))))
 	}
 	return map[string]any{"permissions": map[string]any{"type": "managed", "file_system": map[string]any{"type": "restricted", "entries": entries}, "network": pick(r, "restricted", "enabled")},
 		"windowsSandboxLevel": "disabled", "windowsSandboxPrivateDesktop": false, "useLegacyLandlock": false}
@@ -111,7 +112,7 @@ func randomProcess(r *rand.Rand, n int) string {
 	case 1: // the second of an id is not written
 		return start("read x; read y; echo $x:$y", "pipeStdin", true) + thenSend + write(text, "w") + thenSend + write("never\n", "w") + thenSend + write("last\n", "v")
 	case 2: // no standard input
-		return start("read x || echo none; exec sleep 60", "pipeStdin", false) + thenSend + write(text, "w") + thenSend + call(ending, "signal", "interrupt")
+		return start("read x && exit 5; exec sleep 60", "pipeStdin", false) + thenSend + write(text, "w") + thenSend + call(ending, "signal", "interrupt")
 	case 3:
 		return start(read, "tty", true) + thenSend + write(text, "w")
 	case 4:

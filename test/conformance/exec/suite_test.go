@@ -20,10 +20,12 @@ import (
 	"github.com/tholehq/thole/protocol/exec"
 )
 
-// realServer starts the real codex exec-server and returns its URL.
+// realServer starts the real codex exec-server and returns its URL. It puts the links that its
+// sandbox helper is started by below its home, but not if that lies in the temporary directory,
+// and then every restricted file call fails: it gets a temporary directory of its own.
 func realServer(t testing.TB) (url string, pid int) {
 	t.Helper()
-	return lab.Launch(t, lab.Codex(t), "exec-server", "--listen", "ws://127.0.0.1:0")
+	return lab.Launch(t, "/usr/bin/env", "TMPDIR="+t.TempDir(), lab.Codex(t), "exec-server", "--listen", "ws://127.0.0.1:0")
 }
 
 // remote is a server under test and our client's connections to it.
