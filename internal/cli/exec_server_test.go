@@ -15,6 +15,7 @@ import (
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/client/execclient"
+	"github.com/tholehq/thole/internal/unguarded"
 	"github.com/tholehq/thole/protocol/exec"
 )
 
@@ -110,13 +111,22 @@ func TestConnectListens(t *testing.T) {
 		root.SetArgs(append(strings.Fields("exec-server connect --remote http://127.0.0.1:1 --environment-id desk --credential-file "+token), strings.Fields(args)...))
 		return out, root.ExecuteContext(ctx)
 	}
+	if unguarded.Build { // open to every user of this machine, and on every address of it
+		for _, args := range []string{"--listen ws://127.0.0.1:0", "--listen ws://0.0.0.0:0 --ws-auth none"} {
+			if out, err := connect(args); err != nil || !strings.HasPrefix(out, "ws://") {
+				t.Errorf("%s: %v, printed %q", args, err, out)
+			}
+		}
+		return
+	}
 	for args, code := range map[string]thole.Code{
-		"--listen ws://127.0.0.1:0": thole.CodeForbidden,
+		"--listen ws://127.0.0.1:0":                                                   thole.CodeForbidden,
+		"--listen ws://0.0.0.0:0 --ws-auth none":                                      thole.CodeForbidden,
 		"--listen ws://0.0.0.0:0 --ws-auth capability-token --ws-token-file " + token: thole.CodeForbidden,
 		"--listen stdio --ws-auth capability-token --ws-token-file " + token:          thole.CodeInvalid,
 		"--listen ws://127.0.0.1:0 --ws-auth capability-token":                        thole.CodeInvalid,
-		"--ws-auth none -- true":            thole.CodeInvalid,
-		"--listen ws://127.0.0.1:0 -- true": thole.CodeInvalid,
+		"--ws-auth none -- true":                                                      thole.CodeInvalid,
+		"--listen ws://127.0.0.1:0 -- true":                                           thole.CodeInvalid,
 	} {
 		if out, err := connect(args); thole.CodeOf(err) != code || out != "" {
 			t.Errorf("%s: %v, printed %q", args, err, out)

@@ -10,15 +10,17 @@ import (
 )
 
 // TestSlowHarness: a socket that takes a frame now and then, to keep the executor's other
-// streams waiting, is given up; one that takes enough is not.
+// streams waiting, is given up; one that takes enough is not. Where a byte is enough, the
+// waiting never ends.
 func TestSlowHarness(t *testing.T) {
 	for _, c := range []struct {
 		every time.Duration
+		drain int // 0 is the default
 		lost  bool
-	}{{9 * time.Second, true}, {3 * time.Second, true}, {2 * time.Second, false}} {
+	}{{9 * time.Second, 0, true}, {3 * time.Second, 0, true}, {2 * time.Second, 0, false}, {9 * time.Second, 1, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			var all atomic.Int64
-			s := &socket{lim: Limits{}.withDefaults(), all: &all, more: make(chan struct{}, 1), less: make(chan struct{}, 1)}
+			s := &socket{lim: Limits{Drain: c.drain}.withDefaults(), all: &all, more: make(chan struct{}, 1), less: make(chan struct{}, 1)}
 			s.ctx, s.end = context.WithCancel(t.Context())
 			frame := make([]byte, 256<<10)
 			var peer sync.WaitGroup
@@ -34,7 +36,7 @@ func TestSlowHarness(t *testing.T) {
 				kept = s.put(frame)
 			}
 			if kept == c.lost || c.lost && time.Since(began) > 2*time.Minute {
-				t.Errorf("a frame every %v: kept %v after %v", c.every, kept, time.Since(began))
+				t.Errorf("a frame every %v, %d bytes are enough: kept %v after %v", c.every, s.lim.Drain, kept, time.Since(began))
 			}
 			s.end()
 			peer.Wait()
