@@ -220,10 +220,10 @@ func (m *mux) handshake(ctx context.Context, f *relay.Frame) {
 		valid, err := m.e.Registry.validate(vctx, id, relay.ValidateRequest{ExecutorRegistrationID: m.reg.ExecutorRegistrationID, HarnessPublicKey: wireKey(hs.Peer), HarnessKeyAuthorization: string(hs.Payload)})
 		gone := vctx.Err() != nil
 		cancel()
-		m.mu.Lock()
-		delete(m.pending, id)
-		m.mu.Unlock()
 		if !valid || gone {
+			m.mu.Lock()
+			delete(m.pending, id)
+			m.mu.Unlock()
 			m.log.Warn("harness refused", "from", hs.Peer.Fingerprint(), "err", err)
 			m.fail(id)
 			return
@@ -251,19 +251,23 @@ func (m *mux) endLargest(limit int64) {
 	}
 }
 
+// accept makes a stream of a handshake that is no longer pending from then on: in between
+// another one for the same stream could take its place, and the first would never end.
 func (m *mux) accept(ctx context.Context, id string, hs *noise.Responder) {
 	answer, out, in, err := hs.Accept()
-	if err != nil {
-		m.fail(id)
-		return
-	}
 	s := &executorStream{mux: m, id: id, out: recordWriter{stream: id, cipher: out}, in: recordReader{cipher: in}, queue: make(chan []byte, queuedMessages), gone: make(chan struct{})}
 	m.mu.Lock()
+	delete(m.pending, id)
 	ended := m.ended
-	if !ended {
+	twice := m.streams[id] != nil
+	if !ended && !twice && err == nil {
 		m.streams[id] = s
 	}
 	m.mu.Unlock()
+	if twice || err != nil {
+		m.fail(id)
+		return
+	}
 	if ended || send(m.c, relay.Handshake(id, answer).Append(nil), m.t) != nil {
 		s.end(false)
 		return

@@ -37,7 +37,7 @@ func TestRandomRequests(t *testing.T) {
 func randomRequests(t *testing.T) {
 	cases, first, whole := 300, 0, 40*time.Second
 	if os.Getuid() != 0 {
-		cases, whole = 100, 20*time.Second
+		cases, whole = 40, 20*time.Second
 	}
 	if os.Getenv("THOLE_SOAK") != "" {
 		cases, whole = 200*cases, 5*time.Minute
