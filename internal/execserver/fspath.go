@@ -22,7 +22,12 @@ type place struct {
 	walked bool
 }
 
-const maxLinks = 40
+const (
+	maxLinks = 40
+	// maxDepth bounds directories held open by one call. A program can make more than a path may
+	// name, by links or from inside, and would use up the server's descriptors with them.
+	maxDepth = 1024
+)
 
 // scope is how one call may reach files.
 type scope struct {
@@ -42,6 +47,9 @@ func (s scope) locate(path string, keepLast bool) (place, error) {
 }
 
 func (s scope) walk(path string, keepLast bool) (_ place, err error) {
+	if len(path) >= unix.PathMax { // as the kernel says; a message holds millions of names, each a step
+		return place{}, unix.ENAMETOOLONG
+	}
 	w := walker{scope: s, todo: split(path)}
 	defer func() {
 		if err != nil {
@@ -136,6 +144,9 @@ func (w *walker) step(name string, keepLast bool) (done bool, err error) {
 	case unix.S_IFDIR:
 		if last {
 			return true, nil
+		}
+		if len(w.fds) > maxDepth {
+			return false, unix.ENAMETOOLONG
 		}
 		fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {

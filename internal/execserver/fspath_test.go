@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/tholehq/thole/internal/sandbox"
@@ -124,6 +125,49 @@ func TestUnlistedPathsAreAbsent(t *testing.T) {
 	s := scope{follow: true, policy: confine(t, root+"/in", root+"/in/no")}
 	if _, err := s.readFile(root+"/in/link", anySize); codeOf(err) != exec.CodeNotFound {
 		t.Errorf("a link that leads there: %v", err)
+	}
+}
+
+// TestDeepTreesHoldFewDescriptors: a program makes a tree deeper than any path, with links
+// that lead down it. A call that follows them, or removes it, holds a descriptor for each level.
+func TestDeepTreesHoldFewDescriptors(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const links, each = 4, 400
+	fd, err := unix.Open(root, unix.O_PATH, 0)
+	for range links {
+		if err == nil {
+			err = unix.Symlinkat(strings.Repeat("d/", each)+"down", fd, "down")
+		}
+		for range each {
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = unix.Mkdirat(fd, "d", 0o755)
+			var next int
+			next, err = unix.Openat(fd, "d", unix.O_PATH, 0)
+			unix.Close(fd)
+			fd = next
+		}
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(err, unix.Mkdirat(fd, "down", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	s := scope{follow: true, policy: confine(t, root, root+"/no")}
+	if _, err := s.list(root + strings.Repeat("/d", maxDepth/2)); err != nil {
+		t.Errorf("an ordinary depth: %v", err)
+	}
+	if _, err := s.list(root + "/down"); !errors.Is(err, unix.ENAMETOOLONG) {
+		t.Errorf("%d levels by links: %v", links*each, err)
+	}
+	if err := s.createDirectory(root+strings.Repeat("/x", 1<<20), true); !errors.Is(err, unix.ENAMETOOLONG) {
+		t.Errorf("a path of a million names: %v", err)
+	}
+	if err := s.remove(root+"/d", true, false); !errors.Is(err, unix.ENAMETOOLONG) {
+		t.Errorf("%d levels to remove: %v", links*each, err)
 	}
 }
 

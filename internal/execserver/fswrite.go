@@ -94,7 +94,7 @@ func (s scope) remove(path string, recursive, force bool) error {
 	p, err := s.locate(strings.TrimRight(path, "/"), true)
 	if err == nil {
 		defer p.close()
-		err = s.removeAt(p, recursive)
+		err = s.removeAt(p, recursive, 0)
 	}
 	if force && errors.Is(err, unix.ENOENT) {
 		return nil
@@ -107,8 +107,8 @@ type osMessage string
 
 func (e osMessage) Error() string { return string(e) }
 
-// removeAt removes one place; a link is removed itself.
-func (s scope) removeAt(p place, recursive bool) error {
+// removeAt removes one place, depth below the one that was asked for; a link is removed itself.
+func (s scope) removeAt(p place, recursive bool, depth int) error {
 	st, err := p.stat(false)
 	if err != nil {
 		return err
@@ -123,7 +123,10 @@ func (s scope) removeAt(p place, recursive bool) error {
 		return unix.Unlinkat(p.dir, p.name, 0)
 	}
 	if recursive {
-		if err := s.empty(p); err != nil {
+		if depth == maxDepth {
+			return unix.ENAMETOOLONG
+		}
+		if err := s.empty(p, depth); err != nil {
 			return err
 		}
 	}
@@ -132,7 +135,7 @@ func (s scope) removeAt(p place, recursive bool) error {
 
 // empty removes what is in a directory, by descriptor: a directory swapped for a
 // link meanwhile is not entered.
-func (s scope) empty(p place) error {
+func (s scope) empty(p place, depth int) error {
 	p.walked = true
 	f, err := p.open(unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -143,7 +146,7 @@ func (s scope) empty(p place) error {
 		names, err := f.Readdirnames(1024)
 		for _, name := range names {
 			child := place{dir: int(f.Fd()), name: name, real: filepath.Join(p.real, name), walked: true}
-			if err := s.removeAt(child, true); err != nil && !errors.Is(err, unix.ENOENT) {
+			if err := s.removeAt(child, true, depth+1); err != nil && !errors.Is(err, unix.ENOENT) {
 				return err
 			}
 		}
