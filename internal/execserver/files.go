@@ -9,6 +9,8 @@ import (
 	"errors"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tholehq/thole/internal/jsonrpc"
 	"github.com/tholehq/thole/internal/sandbox"
 	"github.com/tholehq/thole/internal/unguarded"
@@ -166,7 +168,8 @@ func withPath(c *conn, raw json.RawMessage, params any, uri *string, follow **bo
 	return result, err
 }
 
-// nativePath converts a URI: malformed is -32602, foreign is -32600.
+// nativePath converts a URI: malformed is -32602, foreign is -32600. A path that the system
+// would not take ends here: what goes up it name by name would be busy for hours.
 func nativePath(uri string) (string, error) {
 	path, err := exec.ParseURI(uri)
 	switch {
@@ -174,6 +177,8 @@ func nativePath(uri string) (string, error) {
 		return "", jsonrpc.Errorf(exec.CodeInvalidRequest, "%s", err)
 	case err != nil:
 		return "", invalid(err)
+	case len(path) >= unix.PathMax:
+		return "", fsError(unix.ENAMETOOLONG)
 	}
 	return path, nil
 }

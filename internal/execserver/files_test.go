@@ -51,6 +51,17 @@ func FuzzFileParams(f *testing.F) {
 	})
 }
 
+// TestLongPathsEndAtOnce: a path that the system would not take is not looked up, name by name.
+func TestLongPathsEndAtOnce(t *testing.T) {
+	_, err := nativePath("file:///x" + strings.Repeat("/a", 1<<20))
+	if codeOf(err) != exec.CodeInternal {
+		t.Errorf("a path of a million names: %v", err)
+	}
+	if path, err := nativePath("file:///" + strings.Repeat("a/", 2000) + "b"); err != nil || len(path) != 4002 {
+		t.Errorf("one that may be: %d bytes, %v", len(path), err)
+	}
+}
+
 // TestHandlesAtOnce: of opens that run at the same time one gets an id, as many get a place
 // as there are, and no file stays open without a handle.
 func TestHandlesAtOnce(t *testing.T) {

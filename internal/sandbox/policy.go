@@ -94,15 +94,21 @@ func Compile(s *exec.Sandbox, at Place) (*Policy, error) {
 		cwd, roots = s.PolicyContext.Cwd, s.PolicyContext.WorkspaceRoots
 	}
 	if cwd != nil {
-		dir, err := exec.ParseURI(*cwd)
+		dir, err := native(*cwd)
 		if err != nil {
 			return nil, err
 		}
 		at.Cwd = dir
 	}
+	if len(at.Cwd) >= maxPath {
+		return nil, errLongPath
+	}
+	if len(roots) > maxEntries {
+		return nil, errManyEntries
+	}
 	p := &Policy{scanDepth: 16}
 	for _, r := range roots {
-		dir, err := exec.ParseURI(r)
+		dir, err := native(r)
 		if err != nil {
 			return nil, err
 		}
@@ -149,9 +155,12 @@ func Compile(s *exec.Sandbox, at Place) (*Policy, error) {
 	if d := perm.FileSystem.GlobScanMaxDepth; d != nil {
 		p.scanDepth = *d
 	}
-	for _, e := range perm.FileSystem.Entries {
+	for i, e := range perm.FileSystem.Entries {
 		if err := p.add(e, at); err != nil {
 			return nil, err
+		}
+		if i == maxEntries || len(p.rules) > 2*maxEntries { // an entry may stand for every root
+			return nil, errManyEntries
 		}
 	}
 	p.rules = slices.DeleteFunc(p.rules, func(r rule) bool { // however specific: they hold tokens and sockets
@@ -214,7 +223,7 @@ func (p *Policy) add(e exec.FSEntry, at Place) error {
 	}
 	switch e.Path.Type {
 	case exec.FSPathPath:
-		path, err := exec.ParseURI(e.Path.Path)
+		path, err := native(e.Path.Path)
 		if err != nil {
 			return err
 		}
@@ -296,7 +305,30 @@ func realParent(path string) string {
 	return path
 }
 
+// maxEntries and maxPath bound what a profile costs to look at: every entry is compared with
+// every other, and each name of a path is looked up. No longer path can be opened either.
+const (
+	maxEntries = 4096
+	maxPath    = 4096
+)
+
+func native(uri string) (string, error) {
+	path, err := exec.ParseURI(uri)
+	if err == nil && len(path) >= maxPath {
+		return "", errLongPath
+	}
+	return path, err
+}
+
+var (
+	errLongPath    = refuse("a path has more than %d bytes", maxPath-1)
+	errManyEntries = refuse("a profile has at most %d entries and roots", maxEntries)
+)
+
 func (p *Policy) glob(pattern string, access Access, at Place) error {
+	if len(pattern) >= maxPath {
+		return errLongPath
+	}
 	if access != None {
 		return refuse("glob patterns can only deny")
 	}
@@ -330,6 +362,9 @@ func (g globRule) base() string {
 func (p *Policy) special(v *exec.FSSpecial, access Access, at Place) error {
 	if v == nil {
 		return errors.New("missing field `value`")
+	}
+	if v.Subpath != nil && len(*v.Subpath) >= maxPath {
+		return errLongPath
 	}
 	below := func(dir string) string {
 		if v.Subpath != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tholehq/thole/protocol/exec"
@@ -37,6 +38,46 @@ func TestTheMoreSpecificEntryWins(t *testing.T) {
 	}
 	if !p.Denied("/x/w/no/f") || p.Denied("/other") || p.Denied("/x/w/no/yes") {
 		t.Error("Denied confuses denied with not listed")
+	}
+}
+
+// TestProfilesAreBounded: looking up each name of a long path at every level, or comparing all
+// of many entries, would keep a processor busy for hours.
+func TestProfilesAreBounded(t *testing.T) {
+	long := "/x" + strings.Repeat("/a", 1<<20)
+	many := make([]exec.FSEntry, maxEntries+1)
+	roots := make([]string, maxEntries)
+	for i := range many {
+		many[i] = entry("/x", exec.AccessRead)
+	}
+	for i := range roots {
+		roots[i] = "file:///x"
+	}
+	project := exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathSpecial, Value: &exec.FSSpecial{Kind: exec.SpecialProjectRoots}}, Access: exec.AccessRead}
+	tmp := exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathSpecial, Value: &exec.FSSpecial{Kind: exec.SpecialSlashTmp, Subpath: &long}}, Access: exec.AccessRead}
+	glob := exec.FSEntry{Path: exec.FSPath{Type: exec.FSPathGlob, Pattern: long}, Access: exec.AccessDeny}
+	uri := exec.FormatURI(long)
+	for name, c := range map[string]struct {
+		entries []exec.FSEntry
+		cwd     *string
+		roots   []string
+		at      Place
+	}{
+		"a path":        {entries: []exec.FSEntry{entry(long, exec.AccessRead)}},
+		"below another": {entries: []exec.FSEntry{tmp}},
+		"a pattern":     {entries: []exec.FSEntry{glob}},
+		"its directory": {cwd: &uri},
+		"ours":          {at: Place{Cwd: long}},
+		"a root":        {roots: []string{uri}},
+		"entries":       {entries: many},
+		"roots":         {roots: append(roots, "file:///x")},
+		"both":          {entries: []exec.FSEntry{project, project, project}, roots: roots},
+	} {
+		_, err := Compile(&exec.Sandbox{WindowsLevel: "disabled", Cwd: c.cwd, WorkspaceRoots: c.roots, Permissions: exec.Permissions{Type: exec.PermissionsManaged,
+			Network: exec.NetworkRestricted, FileSystem: &exec.FileSystemPolicy{Type: exec.FSRestricted, Entries: c.entries}}}, c.at)
+		if !errors.Is(err, ErrUnenforceable) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
