@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,7 +71,7 @@ func TestProfilesAreBounded(t *testing.T) {
 		"ours":          {at: Place{Cwd: long}},
 		"a root":        {roots: []string{uri}},
 		"entries":       {entries: many},
-		"roots":         {roots: append(roots, "file:///x")},
+		"roots":         {roots: slices.Concat(roots, []string{"file:///x"})},
 		"both":          {entries: []exec.FSEntry{project, project, project}, roots: roots},
 	} {
 		_, err := Compile(&exec.Sandbox{WindowsLevel: "disabled", Cwd: c.cwd, WorkspaceRoots: c.roots, Permissions: exec.Permissions{Type: exec.PermissionsManaged,
