@@ -239,7 +239,7 @@ func (s *startFlags) flags(cmd *cobra.Command) {
 	s.source.flags(cmd)
 	s.network.flags(cmd, "network")
 	cmd.Flags().StringVar(&s.name, "name", "", "the thread's name (default: from the message)")
-	cmd.Flags().Var((*modelName)(&s.model), "model", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
+	cmd.Flags().Var((*modelName)(&s.model), "model", "agent or its model: AGENT, AGENT/MODEL, or a bare model of Codex (thole provider list shows them)")
 	cmd.Flags().StringVar(&s.profile, "profile", "", "plan, ask, edit or full")
 }
 

@@ -99,11 +99,11 @@ function Context({ question }: { question: Question }) {
             <span className="select-none text-faint">$ </span>
             {question.command}
           </pre>
-          {question.dir && <p className="mt-1 truncate font-mono text-[11.5px] text-faint">{question.dir}</p>}
+          {question.dir && <p className="mt-1 font-mono text-[11.5px] text-faint wrap-anywhere">{question.dir}</p>}
         </div>
       )}
-      {question.changes?.map((change) => (
-        <Diff key={change.path} change={change} />
+      {question.changes?.map((change, index) => (
+        <Diff key={index} change={change} asked />
       ))}
       {question.tool && <Fields label={[question.tool.server, question.tool.name].filter(Boolean).join("/")} value={question.tool.input} />}
       {question.wants && <Rules label={t("ask.wants")} rules={question.wants_rules} english={question.wants} />}

@@ -262,8 +262,6 @@ export const en = {
   "rule.server_tool_on": "the tool {subject} of {server} on {target}",
   "rule.every_server_tool": "every tool of {server}",
   "rule.other": "everything of this kind",
-  "ask.json": "Answer as JSON",
-  "ask.badJSON": "This is not valid JSON.",
   "ask.guideTitle": "This agent cannot be answered while it runs",
   "ask.guide": "{name} takes no answers in the middle of a run. When it stops for lack of information, send your message again with what it needs to know.",
   "ask.guideAction": "Write a message",
