@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,7 +111,7 @@ func newThreadList(env *Env) *cobra.Command {
 }
 
 func printThreads(w io.Writer, list []app.Thread) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	putf(t, "THREAD\tSTATUS\tAGENT\tUPDATED\tABOUT\n")
 	for _, th := range list {
 		about := th.Preview
