@@ -99,7 +99,16 @@ func newThreadList(env *Env) *cobra.Command {
 				if err := env.nameStatus(ctx, r.Data, archived); err != nil {
 					return err
 				}
-				return env.print(r.Data, func(w io.Writer) { printThreads(w, r.Data) })
+				return env.print(r.Data, func(w io.Writer) {
+					switch {
+					case len(r.Data) > 0:
+						printThreads(w, r.Data)
+					case archived || search != "" || dir != "":
+						putln(w, "no such thread; thole thread list shows all")
+					default:
+						putln(w, `no thread yet; thole run "…" begins one`)
+					}
+				})
 			})
 		},
 	}
