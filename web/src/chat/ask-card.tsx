@@ -5,15 +5,17 @@ import { login } from "../state/account";
 import { useStore } from "../state/store";
 import { Badge, Button, type Tone } from "../ui/controls";
 import { AskIcon, CheckIcon } from "../ui/icons";
+import { later } from "../ui/later";
 import { line, plainAll } from "../ui/plain";
 import { moment, span, useNow } from "../ui/time";
 import { succeeded } from "../ui/toast";
-import { AskForm } from "./ask-form";
 import { useConversation, useQuestion, useShared } from "./context";
 import { Diff } from "./diff";
 import { Fields } from "./fields";
 import { Prose } from "./prose";
 import { Rules } from "./rules";
+
+const AskForm = later(() => import("./ask-form"));
 
 /** Questions that were answered from this page; others were answered elsewhere. */
 const mine = new Set<string>();

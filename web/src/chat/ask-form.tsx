@@ -2,10 +2,8 @@ import { type FormEvent, useState } from "react";
 import type { AskItem, Question, Reply } from "../api/types";
 import { t } from "../i18n";
 import { Button } from "../ui/controls";
-import { later } from "../ui/later";
 import { line, plain } from "../ui/plain";
-
-const Elicitation = later(() => import("./elicitation"));
+import Elicitation from "./elicitation";
 
 interface Props {
   question: Question;
@@ -13,7 +11,7 @@ interface Props {
   onReply: (reply: Reply) => void;
 }
 
-export function AskForm(props: Props) {
+export default function AskForm(props: Props) {
   return props.question.kind === "input" ? <Answers {...props} /> : <Elicitation {...props} />;
 }
 
