@@ -14,21 +14,18 @@ func differences(c app.FileChange, path string) (out []toolContent, line int) {
 		return []toolContent{{Type: "diff", Path: path, OldText: before, NewText: after}}
 	}
 	empty := ""
-	hunks := hunksOf(c.Diff)
-	switch {
-	case c.Kind.Type == "add" && len(hunks) == 0:
+	switch c.Kind.Type { // always the file's content, also where a line of it looks like a patch
+	case "add":
 		return whole(nil, &c.Diff), 1
-	case c.Kind.Type == "delete" && len(hunks) == 0:
+	case "delete":
 		return whole(&c.Diff, &empty), 1
-	case len(hunks) == 0: // moved, or not known yet
+	}
+	hunks := hunksOf(c.Diff)
+	if len(hunks) == 0 { // moved, or not known yet
 		return nil, 1
 	}
 	for _, h := range hunks {
-		before := &h.before
-		if c.Kind.Type == "add" {
-			before = nil
-		}
-		out = append(out, toolContent{Type: "diff", Path: path, OldText: before, NewText: &h.after})
+		out = append(out, toolContent{Type: "diff", Path: path, OldText: &h.before, NewText: &h.after})
 	}
 	return out, hunks[0].line
 }

@@ -15,16 +15,17 @@ func TestDifferences(t *testing.T) {
 		want   string // old > new, one for each difference
 		line   int
 	}{
-		"update":        {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"}, "one\ntwo\nthree\n>one\n2\nthree\n", 1},
-		"with names":    {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "--- a/x\n+++ b/x\n@@ -4 +5,2 @@\n-a\n+b\n+c\n"}, "a\n>b\nc\n", 5},
-		"two hunks":     {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-@@ c\n+@@ d\n"}, "a\n>b\n|@@ c\n>@@ d\n", 1},
-		"no newline":    {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n"}, "a>b", 1},
-		"added":         {app.FileChange{Kind: app.ChangeKind{Type: "add"}, Diff: "hello\n"}, "<nil>>hello\n", 1},
-		"added, patch":  {app.FileChange{Kind: app.ChangeKind{Type: "add"}, Diff: "@@ -0,0 +1 @@\n+hello\n"}, "<nil>>hello\n", 1},
-		"deleted":       {app.FileChange{Kind: app.ChangeKind{Type: "delete"}, Diff: "bye\n"}, "bye\n>", 1},
-		"only moved":    {app.FileChange{Kind: app.ChangeKind{Type: "update", Move: &move}}, "", 1},
-		"not a patch":   {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ nonsense\n+x\n"}, "", 1},
-		"broken counts": {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1,99999 +1,99999 @@\n-a\n+b\n"}, "a\n>b\n", 1},
+		"update":                      {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"}, "one\ntwo\nthree\n>one\n2\nthree\n", 1},
+		"with names":                  {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "--- a/x\n+++ b/x\n@@ -4 +5,2 @@\n-a\n+b\n+c\n"}, "a\n>b\nc\n", 5},
+		"two hunks":                   {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-@@ c\n+@@ d\n"}, "a\n>b\n|@@ c\n>@@ d\n", 1},
+		"no newline":                  {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n"}, "a>b", 1},
+		"added":                       {app.FileChange{Kind: app.ChangeKind{Type: "add"}, Diff: "hello\n"}, "<nil>>hello\n", 1},
+		"added, looks like a patch":   {app.FileChange{Kind: app.ChangeKind{Type: "add"}, Diff: "$(evil)\n@@ -0,0 +1 @@\n+hello\n"}, "<nil>>$(evil)\n@@ -0,0 +1 @@\n+hello\n", 1},
+		"deleted, looks like a patch": {app.FileChange{Kind: app.ChangeKind{Type: "delete"}, Diff: "kept\n@@ -1 +0,0 @@\n-bye\n"}, "kept\n@@ -1 +0,0 @@\n-bye\n>", 1},
+		"deleted":                     {app.FileChange{Kind: app.ChangeKind{Type: "delete"}, Diff: "bye\n"}, "bye\n>", 1},
+		"only moved":                  {app.FileChange{Kind: app.ChangeKind{Type: "update", Move: &move}}, "", 1},
+		"not a patch":                 {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ nonsense\n+x\n"}, "", 1},
+		"broken counts":               {app.FileChange{Kind: app.ChangeKind{Type: "update"}, Diff: "@@ -1,99999 +1,99999 @@\n-a\n+b\n"}, "a\n>b\n", 1},
 	} {
 		var got []string
 		out, line := differences(c.change, "/x")

@@ -49,7 +49,7 @@ func newACP(env *Env) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var((*modelName)(&cfg.Model), "model", "model of new sessions, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
+	f.Var((*modelName)(&cfg.Model), "model", "agent or model of new sessions: AGENT, AGENT/MODEL, or a bare model of Codex")
 	f.StringVar(&providerName, "provider", "", "agent of new sessions, with its default model: "+strings.Join(providerNames(), ", "))
 	f.StringVar(&cfg.Profile, "profile", "", "mode of new sessions: plan, ask, edit or full")
 	f.BoolVar(&cfg.WithoutMCP, "without-mcp", false, "open sessions without the MCP servers that the editor names, instead of starting them")

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tholehq/thole/event"
@@ -14,68 +12,69 @@ import (
 	"github.com/tholehq/thole/protocol/app"
 )
 
-// field is one member of the data that an MCP server asks for.
-type field struct {
-	Type        string   `json:"type"`
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Enum        []string `json:"enum"`
-}
-
-// fields asks whether to answer an MCP server, and then for each member of its schema.
+// fields asks whether to answer an MCP server, and then for each member of its schema, in
+// the order that the server gives them.
 func (d *prompt) fields(ctx context.Context) (app.Answer, error) {
 	a, err := d.verdict(ctx)
 	if err != nil || a.Decision != string(event.DecisionAllow) {
 		return a, err
 	}
-	var schema struct {
-		Properties map[string]field `json:"properties"`
-		Required   []string         `json:"required"`
-	}
-	_ = strictjson.Unmarshal(d.ask.Schema, &schema) // what cannot be read has no members
+	members, required := formOf(d.ask.Schema)
 	given := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
-		f := schema.Properties[name]
-		d.env.showTheirs(d.env.Err, []string{strings.TrimSuffix(cmp.Or(f.Title, name)+": "+f.Description, ": ")}, true)
-		if len(f.Enum) > 0 {
-			d.env.showTheirs(d.env.Err, []string{"one of " + strings.Join(f.Enum, ", ")}, true)
-		}
+	for _, m := range members {
+		name, f := m.name, m.field
+		d.env.showTheirs(d.env.Err, f.about(cmp.Or(f.Title, name), slices.Contains(required, name)), true)
 		for {
 			said, err := d.line(ctx, "your answer")
 			if err != nil {
 				return app.Answer{}, err
 			}
-			if said = strings.TrimSpace(said); said == "" && !slices.Contains(schema.Required, name) {
-				break // left out
+			if said = strings.TrimSpace(said); said == "" {
+				if f.Default != nil {
+					given[name] = f.Default
+					break
+				}
+				if !slices.Contains(required, name) {
+					break // left out
+				}
 			}
-			if v, ok := f.read(said); ok {
+			v, fault := f.read(said)
+			if fault == "" {
 				given[name] = v
 				break
 			}
-			putln(d.env.Err, "  not an answer:", clip(said, 40))
+			putf(d.env.Err, "  not an answer: %s: %s\n", clip(said, 40), fault)
 		}
 	}
 	a.Result, err = json.Marshal(given)
 	return a, err
 }
 
-// read is a text as a value of the field's type.
-func (f field) read(said string) (any, bool) {
-	switch f.Type {
-	case "boolean":
-		switch strings.ToLower(said) {
-		case "y", "yes", "true":
-			return true, true
-		case "n", "no", "false":
-			return false, true
-		}
-		return nil, false
-	case "integer":
-		n, err := strconv.ParseInt(said, 10, 64)
-		return n, err == nil
-	case "number":
-		n, err := strconv.ParseFloat(said, 64)
-		return n, err == nil
+// formMember is a member of a form.
+type formMember struct {
+	name  string
+	field field
+}
+
+// formOf reads a schema: its members in their order, and those that are required. One that
+// cannot be read is answered as JSON.
+func formOf(schema json.RawMessage) (members []formMember, required []string) {
+	var in struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
 	}
-	return said, said != "" && (len(f.Enum) == 0 || slices.Contains(f.Enum, said))
+	_ = strictjson.Unmarshal(schema, &in) // what cannot be read has no members
+	properties, err := strictjson.Parse(in.Properties)
+	if err != nil {
+		return nil, in.Required
+	}
+	parts, _ := properties.Members() // none where it is another thing
+	for _, m := range parts {
+		var f field
+		if strictjson.Unmarshal(m.Value, &f) != nil {
+			f = field{Type: "object"}
+		}
+		members = append(members, formMember{m.Name, f})
+	}
+	return members, in.Required
 }

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tholehq/thole/event"
@@ -50,6 +53,31 @@ func askText(a app.Ask) (what string, lines []string) {
 	}
 	return what, lines
 }
+
+// howToAnswer returns the flags that answer an ask in a script. What stands in them is to be
+// typed by a person, so names of others are in them only where no shell reads anything else there.
+func howToAnswer(a app.Ask) string {
+	if len(a.Questions) > 0 {
+		return "--answer " + a.Questions[0].ID + "=…"
+	}
+	how := "--decision allow"
+	if a.Kind != string(event.AskElicitation) {
+		return how
+	}
+	members, required := formOf(a.Schema)
+	var wanted []string
+	for _, m := range members {
+		if slices.Contains(required, m.name) && memberName.MatchString(m.name) {
+			wanted = append(wanted, `"`+m.name+`": …`)
+		}
+	}
+	if len(members) == 0 {
+		return how
+	}
+	return how + " --result '{" + cmp.Or(strings.Join(wanted, ", "), "…") + "}'"
+}
+
+var memberName = regexp.MustCompile(`^[\w.-]{1,40}$`)
 
 // changeLines is the diff of one file, with marks.
 func changeLines(c app.FileChange) []string {

@@ -120,17 +120,17 @@ type modelName string
 func (m *modelName) String() string { return string(*m) }
 func (m *modelName) Type() string   { return "string" }
 
-// Set refuses an agent that does not exist: its model would go to another one.
+// Set refuses an agent that does not exist: its model would go to another one. An agent's
+// name alone means its own default, never a model of Codex.
 func (m *modelName) Set(s string) error {
-	if name, _, ok := strings.Cut(s, "/"); ok {
-		known := false
-		for _, row := range table.CLIs {
-			known = known || row.Name == name
-		}
-		if !known {
-			return thole.Errorf(thole.CodeInvalid, "unknown agent %q in model %q", name, s).
-				WithHint("begin with %s; a model of %s whose name has a slash is %s/%s", strings.Join(providerNames(), "/, ")+"/", table.Contract, table.Contract, s)
-		}
+	name, _, ok := strings.Cut(s, "/")
+	known := slices.Contains(providerNames(), name)
+	switch {
+	case known && !ok:
+		s += "/default"
+	case ok && !known:
+		return thole.Errorf(thole.CodeInvalid, "unknown agent %q in model %q", name, s).
+			WithHint("begin with %s; a model of %s whose name has a slash is %s/%s", strings.Join(providerNames(), "/, ")+"/", table.Contract, table.Contract, s)
 	}
 	*m = modelName(s)
 	return nil

@@ -123,11 +123,7 @@ func (e *Env) printQuestions(w io.Writer, open []question) {
 			}
 			e.showTheirs(w, strings.Split(line, "\n"), true)
 		}
-		how := "--decision allow"
-		if len(q.Ask.Questions) > 0 {
-			how = "--answer " + q.Ask.Questions[0].ID + "=…"
-		}
-		putln(w, "  answer with:", e.program("inbox answer "+q.Ask.ID+" "+how))
+		putln(w, "  answer with:", e.program("inbox answer "+q.Ask.ID+" "+howToAnswer(q.Ask)))
 	}
 }
 

@@ -152,28 +152,6 @@ func statusColour(s string) string {
 	return dim
 }
 
-// shortIDs are the beginnings of ids that differ among these, at least eight characters.
-func shortIDs(list []threads.Thread) []string {
-	out := make([]string, len(list))
-	for i, t := range list {
-		id := string(t.ID)
-		n := min(8, len(id))
-		for j, other := range list {
-			if i == j {
-				continue
-			}
-			for n < len(id) && len(other.ID) >= n && string(other.ID)[:n] == id[:n] {
-				n++
-			}
-		}
-		if n > 8 && n < len(id) && id[n-1] == '-' {
-			n++ // a dash says nothing
-		}
-		out[i] = id[:n]
-	}
-	return out
-}
-
 // age is a duration in one unit.
 func age(d time.Duration) string {
 	switch {

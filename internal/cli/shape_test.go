@@ -72,6 +72,19 @@ func TestColumnsFitTheTerminal(t *testing.T) {
 			t.Errorf("%d:\n%s", width, out)
 		}
 	}
+	threads := func(width int) string {
+		var b strings.Builder
+		w := newTable(&checked{w: &b, width: width})
+		putf(w, "THREAD\tSTATUS\tABOUT\n%s\tidle\tone\n01a1ec1b-7652-709c-89c5-5656ae8b6a75\tidle\t%s\n", id, strings.Repeat("long ", 20))
+		_ = w.Flush()
+		return b.String()
+	}
+	if out := threads(58); strings.Count(out, id) != 1 {
+		t.Errorf("an id is shortened where it fits:\n%s", out)
+	}
+	if out := threads(40); !strings.HasPrefix(out, "THREAD") || !strings.Contains(out, "\n01a1ec1b-1 ") || !strings.Contains(out, "\n01a1ec1b-7 ") {
+		t.Errorf("40:\n%s", out)
+	}
 	if out := lay(20); strings.Count(out, id) != 2 {
 		t.Errorf("an id is cut:\n%s", out)
 	}

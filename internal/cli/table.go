@@ -5,16 +5,20 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/text/width"
+
+	thole "github.com/tholehq/thole"
 )
 
 // tabled lays out cells that are separated by tabs, as text/tabwriter does, and fits
-// them to the terminal: the widest text is cut, ids are not.
+// them to the terminal: the widest text is cut, ids are not. Where that is not enough, ids of
+// threads are shortened to beginnings that differ.
 type tabled struct {
 	w     io.Writer
 	width int // 0: no limit
@@ -63,6 +67,9 @@ func (c *tabled) Flush() error {
 		}
 	}
 	fit(widths, kept, c.width)
+	if c.width > 0 && breadth(widths) > c.width {
+		shorten(rows, widths)
+	}
 	var out strings.Builder
 	for _, cells := range rows {
 		for i, cell := range cells {
@@ -80,12 +87,43 @@ func (c *tabled) Flush() error {
 	return nil
 }
 
-// fit narrows the widest columns until a row is at most limit wide.
-func fit(widths []int, kept []bool, limit int) {
+// shorten replaces ids of threads, which commands take by their beginning, where nothing else fits.
+func shorten(rows [][]string, widths []int) {
+	at := slices.Index(rows[0], "THREAD")
+	if at < 0 {
+		return
+	}
+	var ids []string
+	for _, cells := range rows[1:] {
+		if at < len(cells) && thole.ValidUUID(cells[at]) {
+			ids = append(ids, cells[at])
+		}
+	}
+	short, n := beginnings(ids), 0
+	widths[at] = len("THREAD")
+	for _, cells := range rows[1:] {
+		if at < len(cells) && thole.ValidUUID(cells[at]) {
+			cells[at] = short[n]
+			n++
+		}
+		if at < len(cells) {
+			widths[at] = max(widths[at], cellsOf(cells[at]))
+		}
+	}
+}
+
+// breadth is how wide a row is.
+func breadth(widths []int) int {
 	total := -gap
 	for _, w := range widths {
 		total += w + gap
 	}
+	return total
+}
+
+// fit narrows the widest columns until a row is at most limit wide.
+func fit(widths []int, kept []bool, limit int) {
+	total := breadth(widths)
 	for limit > 0 && total > limit {
 		widest := -1
 		for i, w := range widths {

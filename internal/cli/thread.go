@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,7 +99,16 @@ func newThreadList(env *Env) *cobra.Command {
 				if err := env.nameStatus(ctx, r.Data, archived); err != nil {
 					return err
 				}
-				return env.print(r.Data, func(w io.Writer) { printThreads(w, r.Data) })
+				return env.print(r.Data, func(w io.Writer) {
+					switch {
+					case len(r.Data) > 0:
+						printThreads(w, r.Data)
+					case archived || search != "" || dir != "":
+						putln(w, "no such thread; thole thread list shows all")
+					default:
+						putln(w, `no thread yet; thole run "…" begins one`)
+					}
+				})
 			})
 		},
 	}
@@ -112,7 +120,7 @@ func newThreadList(env *Env) *cobra.Command {
 }
 
 func printThreads(w io.Writer, list []app.Thread) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	putf(t, "THREAD\tSTATUS\tAGENT\tUPDATED\tABOUT\n")
 	for _, th := range list {
 		about := th.Preview
@@ -239,7 +247,7 @@ func (s *startFlags) flags(cmd *cobra.Command) {
 	s.source.flags(cmd)
 	s.network.flags(cmd, "network")
 	cmd.Flags().StringVar(&s.name, "name", "", "the thread's name (default: from the message)")
-	cmd.Flags().Var((*modelName)(&s.model), "model", "model, as model/list names it (PROVIDER/MODEL, or a bare one of Codex)")
+	cmd.Flags().Var((*modelName)(&s.model), "model", "agent or its model: AGENT, AGENT/MODEL, or a bare model of Codex (thole provider list shows them)")
 	cmd.Flags().StringVar(&s.profile, "profile", "", "plan, ask, edit or full")
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +84,7 @@ func newThreadApply(env *Env) *cobra.Command {
 }
 
 func printApplied(w, errw io.Writer, a view.Applied, mode shelf.Mode) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	for _, f := range a.Files {
 		printChanged(t, f)
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -94,7 +93,7 @@ func fileName(f view.ChangedFile) string {
 }
 
 func printStat(w io.Writer, c view.Changes) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	for _, f := range c.Files {
 		printChanged(t, f)
 	}

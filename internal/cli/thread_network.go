@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +69,7 @@ func printReach(w io.Writer, r view.Reach) {
 }
 
 func printNetwork(w io.Writer, runs []view.RunNetwork) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	putf(t, "TURN\tTARGET\tVERDICT\tCONNECTIONS\tSENT\tRECEIVED\tFIRST\tLAST\tWHY\n")
 	for _, r := range runs {
 		turn := r.RunID

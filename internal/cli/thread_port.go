@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +66,7 @@ func printPorts(w io.Writer, list []preview.Port) {
 		putf(w, "To close it: thole thread port %s %d --close\n", one.Thread, one.Port)
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	putf(t, "PORT\tORIGIN\tOPENED\tUNTIL\n")
 	for _, one := range list {
 		putf(t, "%d\t%s\t%s\t%s\n", one.Port, one.Origin, one.OpenedAt.Local().Format(time.DateTime), one.ExpiresAt.Local().Format(time.DateTime))

@@ -229,11 +229,9 @@ func printAsk(w io.Writer, thread string, a app.Ask) {
 		}
 		putln(w)
 	}
-	how, others := "--decision allow", ""
-	if len(a.Questions) > 0 {
-		how = "--answer " + a.Questions[0].ID + "=…"
-	} else if len(a.Decisions) > 1 && a.Decisions[0] == string(event.DecisionAllow) {
+	others := ""
+	if len(a.Questions) == 0 && len(a.Decisions) > 1 && a.Decisions[0] == string(event.DecisionAllow) {
 		others = "   # or " + strings.Join(a.Decisions[1:], ", ")
 	}
-	putf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, how, others)
+	putf(w, "  answer with: thole thread answer %s %s %s%s\n", thread, a.ID, howToAnswer(a), others)
 }

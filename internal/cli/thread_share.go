@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	thole "github.com/tholehq/thole"
@@ -63,7 +62,7 @@ func newShareList(env *Env) *cobra.Command {
 				return err
 			}
 			return env.print(all, func(w io.Writer) {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+				t := newTable(w)
 				putf(t, "ID\tTHREAD\tCREATED\tLAST USED\tEXPIRES\n")
 				for _, s := range all {
 					putf(t, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.SessionID, day(s.CreatedAt), day(s.LastUsedAt), day(s.ExpiresAt))

@@ -82,26 +82,11 @@ func (d *decoder) change(c app.FileChange) event.FileChange {
 	}
 	switch out.Kind { // sent as the bare content, not as a diff
 	case "add":
-		out.Diff = marked("+", c.Diff)
+		out.Diff = provider.Marked("+", c.Diff)
 	case "delete":
-		out.Diff = marked("-", c.Diff)
+		out.Diff = provider.Marked("-", c.Diff)
 	}
 	return out
-}
-
-// marked makes a one-sided diff of a whole file.
-func marked(mark, content string) string {
-	if content == "" {
-		return ""
-	}
-	var b strings.Builder
-	for line := range strings.Lines(content) {
-		b.WriteString(mark + line)
-	}
-	if !strings.HasSuffix(content, "\n") {
-		b.WriteString("\n\\ No newline at end of file\n")
-	}
-	return b.String()
 }
 
 func (d *decoder) relative(path string) string { return provider.Relative(d.dir, path) }

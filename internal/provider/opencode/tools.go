@@ -62,6 +62,9 @@ func (d *decoder) tool(p *part) {
 	}
 }
 
+// maxDiffInput bounds the new files whose content is shown; larger ones are shown by path only.
+const maxDiffInput = 1 << 20
+
 func (d *decoder) startCall(key string, p *part) *call {
 	c := &call{item: event.Item{ID: d.em.ItemID(key), Kind: event.ItemTool, Tool: &event.ToolCall{Name: p.Tool}}}
 	switch {
@@ -174,11 +177,8 @@ func (d *decoder) result(key string, c *call, p *part) {
 			c.item.State = event.StateFailed
 		}
 	}
-	if c.item.Kind == event.ItemFileChange && st.Metadata.Diff != "" && len(c.item.Changes) == 1 {
-		c.item.Changes[0].Diff = plainDiff(st.Metadata.Diff)
-		if strings.Contains(st.Metadata.Diff, "\n@@ -0,0 ") {
-			c.item.Changes[0].Kind = "add"
-		}
+	if c.item.Kind == event.ItemFileChange && len(c.item.Changes) == 1 {
+		c.item.Changes[0] = done(c.item.Changes[0], st)
 	}
 	if c.client {
 		text, _ := provider.Bound(cmp.Or(st.Error, st.Output))
@@ -190,6 +190,25 @@ func (d *decoder) result(key string, c *call, p *part) {
 		c.item.Tool.Output, _ = json.Marshal(out)
 	}
 	d.em.Complete(c.snapshot())
+}
+
+// done is a change as its call reports it. A call that needed no permission says of a file that
+// it wrote only whether it was there before: what a new one holds is in the input.
+func done(c event.FileChange, st *toolState) event.FileChange {
+	var in toolInput
+	switch {
+	case st.Metadata.Diff != "":
+		c.Diff = plainDiff(st.Metadata.Diff)
+		if strings.Contains(st.Metadata.Diff, "\n@@ -0,0 ") {
+			c.Kind = "add"
+		}
+	case c.Diff == "" && st.Status == "completed" && st.Metadata.Exists != nil && !*st.Metadata.Exists:
+		c.Kind = "add"
+		if strictjson.Unmarshal(st.Input, &in) == nil && in.Content != nil && len(*in.Content) <= maxDiffInput {
+			c.Diff = provider.Marked("+", *in.Content)
+		}
+	}
+	return c
 }
 
 // busyTools reports whether a call is running, so that silence means nothing.

@@ -50,12 +50,16 @@ func toolRows() []Row {
 		}),
 		together("file edit with diff", func(b *Bench) {
 			s := b.Open(Profile(thole.ProfileFull))
-			b.outcome(b.Play(s, "sim: write notes.txt first line\\n ;; say ok"), thole.OutcomeCompleted)
+			r := b.Play(s, "sim: write notes.txt first line\\n ;; say ok")
+			b.outcome(r, thole.OutcomeCompleted)
+			if made := r.Items(event.ItemFileChange); len(made) != 1 || len(made[0].Changes) != 1 || made[0].Changes[0].Kind != "add" || !strings.Contains(made[0].Changes[0].Diff, "+first line") {
+				b.Errorf("a new file: %+v; events:\n%s", made, r)
+			}
 			if got := b.File("notes.txt"); !strings.HasPrefix(got, "first line") {
 				b.Fatalf("notes.txt holds %q", got)
 			}
 			// claude and opencode want to have read a file before they edit it.
-			r := b.Play(s, "sim: read notes.txt ;; edit notes.txt first line => second line ;; say ok")
+			r = b.Play(s, "sim: read notes.txt ;; edit notes.txt first line => second line ;; say ok")
 			b.outcome(r, thole.OutcomeCompleted)
 			if got := b.File("notes.txt"); !strings.HasPrefix(got, "second line") {
 				b.Errorf("notes.txt holds %q", got)

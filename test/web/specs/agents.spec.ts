@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Desk, expect, test as base } from "../lab/test.ts";
 import { agentPath, type AgentName, Thole } from "../lab/thole.ts";
 
@@ -80,4 +82,47 @@ test("the skills of each agent are offered before a chat has begun", async ({ pa
   } finally {
     await thole.end();
   }
+});
+
+test("what a tool's server asks for is filled in, checked, and reaches the server", async ({ page, thole }) => {
+  test.skip(!found.includes("claude") && process.env.CI !== "true", "claude is not installed: make setup");
+  // A server of the project counts where the agent may do everything.
+  thole.write("shop/shop.mjs", readFileSync(new URL("../lab/shop.mjs", import.meta.url), "utf8"));
+  thole.write("shop/.mcp.json", JSON.stringify({ mcpServers: { shop: { command: process.execPath, args: ["shop.mjs"] } } }));
+  const where = ["--cd", join(thole.root, "shop"), "--here", "--profile", "full", "--model", "claude/default", "--on-ask", "wait", "--json"];
+  const turn = thole.background("run", ...where, "Order sim: call mcp__shop__order {} ;; say heard: %tool%");
+  const open = () => JSON.parse(thole.cli("inbox", "--json")) as { thread_id: string; kind: string }[];
+  await expect.poll(() => open().map((it) => it.kind), { timeout: 90_000 }).toEqual(["elicitation"]);
+  const desk = new Desk(page, thole);
+  await desk.logIn();
+  await page.goto(`${thole.base}/c/${open()[0]!.thread_id}`);
+  const ask = desk.chat.getByRole("region", { name: "A tool asks for information" });
+  await expect(ask).toContainText("What shall it be?");
+  const answer = ask.getByRole("button", { name: "Answer" });
+  await answer.click();
+  await expect(ask.getByRole("alert")).toHaveText(["Fill in this field.", "Fill in this field.", "Fill in this field."]);
+  await expect(ask.getByRole("textbox", { name: "Name on the cup" })).toBeFocused();
+  await desk.accessible();
+
+  // By keyboard alone.
+  await page.keyboard.type("Ada");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("nobody");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("9");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Space");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("large");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Space");
+  await expect(ask.getByRole("alert")).toHaveText(["Enter a mail address.", "Enter 4 or less."]);
+  await ask.getByRole("textbox", { name: "Mail" }).fill("ada@example.org");
+  await ask.getByRole("textbox", { name: "Cups" }).fill("3");
+  await page.setViewportSize({ width: 320, height: 640 });
+  await desk.fits();
+  await answer.click();
+  await expect(desk.said('ordered {"name":"Ada","mail":"ada@example.org","cups":3,"hot":true,"size":"large","extras":["honey"]}')).toBeVisible({ timeout: 60_000 });
+  expect(await turn).toContain('"status":"completed"');
 });

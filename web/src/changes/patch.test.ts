@@ -26,6 +26,11 @@ describe("a patch", () => {
       [["removed", 9, undefined, "@@ -1 +1 @@"], ["added", undefined, 9, "y"], ["added", undefined, 10, "z"], ["note", undefined, undefined, " No newline at end of file"]],
     ]);
   });
+  it("hides nothing where lengths are wrong", () => {
+    const lines = (text: string) => hunksOf(text).flatMap((it) => it.lines.map((line) => [line.kind, line.text]));
+    expect(lines("@@ -1 +1 @@\n-a\n+b\n+++ $(evil)\n--- c\n?d\n")).toEqual([["removed", "a"], ["added", "b"], ["added", "++ $(evil)"], ["removed", "-- c"], ["same", "?d"]]);
+    expect(lines("@@ -1,9 +1,9 @@\n-a\n@@ -5 +5 @@\n+b\n")).toEqual([["removed", "a"], ["same", "@@ -5 +5 @@"], ["added", "b"]]);
+  });
   it("sets lines side by side", () => {
     const [first, second] = hunksOf(patch.replace("-1,4 +1,4", "-1,4 +1,3"));
     const text = (lines: ReturnType<typeof pairsOf>) => lines.map((it) => [it.left?.text, it.right?.text]);

@@ -15,7 +15,10 @@ export interface Hunk {
 
 const kinds: Record<string, Line["kind"]> = { " ": "same", "+": "added", "-": "removed", "\\": "note" };
 
-/** hunksOf reads a patch. Lengths in the headers say where a hunk ends, so a line that looks like a header is a line. */
+/**
+ * hunksOf reads a patch. Lengths in the headers say where a hunk ends, so a line that looks like a header is a line.
+ * Nothing after the first header is left out.
+ */
 export function hunksOf(patch: string): Hunk[] {
   const hunks: Hunk[] = [];
   let hunk: Hunk | undefined;
@@ -29,9 +32,10 @@ export function hunksOf(patch: string): Hunk[] {
       hunks.push((hunk = { header: text, lines: [] }));
       continue;
     }
-    if (!open || !hunk) continue; // what stands before the first hunk is in the heading
-    const kind = kinds[text[0] ?? " "] ?? "note";
-    const line: Line = { kind, text: text.slice(1) };
+    if (!hunk) continue; // what stands before the first hunk is in the heading
+    const mark = kinds[text[0] ?? " "];
+    const kind = mark ?? "same";
+    const line: Line = { kind, text: mark ? text.slice(1) : text };
     if (kind === "same" || kind === "removed") [line.old, oldLeft] = [old++, oldLeft - 1];
     if (kind === "same" || kind === "added") [line.now, nowLeft] = [now++, nowLeft - 1];
     hunk.lines.push(line);

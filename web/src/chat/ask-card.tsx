@@ -5,15 +5,17 @@ import { login } from "../state/account";
 import { useStore } from "../state/store";
 import { Badge, Button, type Tone } from "../ui/controls";
 import { AskIcon, CheckIcon } from "../ui/icons";
+import { later } from "../ui/later";
 import { line, plainAll } from "../ui/plain";
 import { moment, span, useNow } from "../ui/time";
 import { succeeded } from "../ui/toast";
-import { AskForm } from "./ask-form";
 import { useConversation, useQuestion, useShared } from "./context";
 import { Diff } from "./diff";
 import { Fields } from "./fields";
 import { Prose } from "./prose";
 import { Rules } from "./rules";
+
+const AskForm = later(() => import("./ask-form"));
 
 /** Questions that were answered from this page; others were answered elsewhere. */
 const mine = new Set<string>();
@@ -99,11 +101,11 @@ function Context({ question }: { question: Question }) {
             <span className="select-none text-faint">$ </span>
             {question.command}
           </pre>
-          {question.dir && <p className="mt-1 truncate font-mono text-[11.5px] text-faint">{question.dir}</p>}
+          {question.dir && <p className="mt-1 font-mono text-[11.5px] text-faint wrap-anywhere">{question.dir}</p>}
         </div>
       )}
-      {question.changes?.map((change) => (
-        <Diff key={change.path} change={change} />
+      {question.changes?.map((change, index) => (
+        <Diff key={index} change={change} asked />
       ))}
       {question.tool && <Fields label={[question.tool.server, question.tool.name].filter(Boolean).join("/")} value={question.tool.input} />}
       {question.wants && <Rules label={t("ask.wants")} rules={question.wants_rules} english={question.wants} />}

@@ -3,6 +3,7 @@ import type { AskItem, Question, Reply } from "../api/types";
 import { t } from "../i18n";
 import { Button } from "../ui/controls";
 import { line, plain } from "../ui/plain";
+import Elicitation from "./elicitation";
 
 interface Props {
   question: Question;
@@ -10,7 +11,7 @@ interface Props {
   onReply: (reply: Reply) => void;
 }
 
-export function AskForm(props: Props) {
+export default function AskForm(props: Props) {
   return props.question.kind === "input" ? <Answers {...props} /> : <Elicitation {...props} />;
 }
 
@@ -101,91 +102,6 @@ function Answers({ question, sending, onReply }: Props) {
       <Button type="submit" look="primary" disabled={!complete || sending}>
         {t("ask.answer")}
       </Button>
-    </form>
-  );
-}
-
-interface Property {
-  type?: string;
-  title?: string;
-  description?: string;
-  enum?: string[];
-  default?: unknown;
-}
-
-/** Elicitation fills a flat JSON schema, which is all a tool may ask for; anything else is answered as JSON. */
-function Elicitation({ question, sending, onReply }: Props) {
-  const schema = (question.schema ?? {}) as { properties?: Record<string, Property>; required?: string[] };
-  const properties = Object.entries(schema.properties ?? {});
-  const [values, setValues] = useState<Record<string, unknown>>(() =>
-    Object.fromEntries(properties.filter(([, it]) => it.default !== undefined).map(([name, it]) => [name, it.default])),
-  );
-  const [json, setJSON] = useState("{}");
-  const [bad, setBad] = useState(false);
-  const set = (name: string, value: unknown) => setValues({ ...values, [name]: value });
-
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    try {
-      onReply({ decision: "allow", result: properties.length ? values : JSON.parse(json) });
-      setBad(false);
-    } catch {
-      setBad(true);
-    }
-  };
-
-  return (
-    <form onSubmit={submit} className="space-y-3">
-      {properties.map(([name, it]) => {
-        const required = schema.required?.includes(name) ?? false;
-        return (
-          <label key={name} className="block text-[13px]">
-            <span className="font-medium">{line(it.title ?? name)}</span>
-            {it.description && <span className="block text-muted">{plain(it.description)}</span>}
-            {it.type === "boolean" ? (
-              <input
-                type="checkbox"
-                className="ml-2 accent-[var(--accent)]"
-                checked={values[name] === true}
-                onChange={(event) => set(name, event.target.checked)}
-              />
-            ) : it.enum ? (
-              <select required={required} className={`${field} mt-1`} value={String(values[name] ?? "")} onChange={(event) => set(name, event.target.value)}>
-                <option value="" />
-                {it.enum.map((value) => (
-                  <option key={value} value={value}>
-                    {line(value)}
-                  </option>
-                ))}
-              </select>
-            ) : (
-              <input
-                required={required}
-                type={it.type === "number" || it.type === "integer" ? "number" : "text"}
-                step={it.type === "number" ? "any" : undefined}
-                className={`${field} mt-1`}
-                value={String(values[name] ?? "")}
-                onChange={(event) => set(name, event.target.type === "number" ? event.target.valueAsNumber : event.target.value)}
-              />
-            )}
-          </label>
-        );
-      })}
-      {properties.length === 0 && (
-        <label className="block text-[13px]">
-          {t("ask.json")}
-          <textarea className={`${field} mt-1 font-mono`} rows={4} value={json} onChange={(event) => setJSON(event.target.value)} />
-        </label>
-      )}
-      {bad && <p className="text-[13px] text-bad">{t("ask.badJSON")}</p>}
-      <div className="flex flex-wrap gap-2">
-        <Button type="submit" look="primary" disabled={sending}>
-          {t("ask.answer")}
-        </Button>
-        <Button look="danger" disabled={sending} onClick={() => onReply({ decision: "deny" })}>
-          {t("ask.deny")}
-        </Button>
-      </div>
     </form>
   );
 }

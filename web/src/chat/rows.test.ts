@@ -2,7 +2,6 @@ import { describe, expect, it } from "vitest";
 import type { ChatMessage, ChatPart, Question } from "../api/types";
 import { rowsOf, samePart } from "./rows";
 import { blocks } from "./blocks";
-import { diffStat } from "./diff";
 
 const answer = (...parts: ChatPart[]): ChatMessage => ({ id: "r", role: "assistant", parts });
 const kinds = (message: ChatMessage, busy = false) => rowsOf([message], { more: false, busy }).map((row) => (row.kind === "part" ? row.part.type : row.kind));
@@ -66,10 +65,6 @@ describe("blocks", () => {
     const whole = "# T\n\nsome text\n\n~~~js\nx\n\ny\n~~~\n- a\n\n- b\n\ntail";
     for (let n = 0; n <= whole.length; n++) expect(blocks(whole.slice(0, n)).join("").replaceAll("\n", "")).toBe(whole.slice(0, n).replaceAll("\n", ""));
   });
-});
-
-it("a difference is counted without its headers", () => {
-  expect(diffStat("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n+z\n")).toEqual({ added: 2, removed: 1 });
 });
 
 describe("a tool and the card that says the same", () => {

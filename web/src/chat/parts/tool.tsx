@@ -11,7 +11,8 @@ import { ChevronIcon, FileIcon, Spinner, TerminalIcon, ToolIcon } from "../../ui
 import { line, plain } from "../../ui/plain";
 import { Terminal } from "../../ui/terminal";
 import { span } from "../../ui/time";
-import { Diff, diffStat } from "../diff";
+import { Diff } from "../diff";
+import { diffStat } from "../diff-lines";
 import { useOpened } from "../row-context";
 
 export type AnyTool = ToolUIPart | DynamicToolUIPart;
@@ -158,13 +159,7 @@ function ErrorText({ part }: { part: AnyTool }) {
 
 export function FileChangePart({ part }: { part: AnyTool }) {
   const changes = ((part.input as { changes?: FileChange[] } | undefined)?.changes ?? []) as FileChange[];
-  const total = changes.reduce(
-    (sum, change) => {
-      const { added, removed } = diffStat(change.diff);
-      return { added: sum.added + added, removed: sum.removed + removed };
-    },
-    { added: 0, removed: 0 },
-  );
+  const total = diffStat(changes);
   const title = changes.length === 1 ? changes[0]!.path : t("part.files", { n: changes.length });
   return (
     <Fold
@@ -182,8 +177,8 @@ export function FileChangePart({ part }: { part: AnyTool }) {
         </>
       }
     >
-      {changes.map((change) => (
-        <Diff key={change.path} change={change} bare={changes.length === 1 && !change.move} />
+      {changes.map((change, index) => (
+        <Diff key={index} change={change} bare={changes.length === 1 && !change.move} />
       ))}
       <ErrorText part={part} />
     </Fold>
