@@ -223,7 +223,7 @@ func (o *one) put(ctx context.Context, from, to State) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "put files back: %w", err).WithHint("what is in the way has to go; the undo can be repeated")
 	}
-	return o.desk.writeYoung(ctx, start)
+	return o.desk.writeYoung(ctx, start, nil)
 }
 
 // putHead takes the branch of the repository in the files back to where it was, if it is
