@@ -64,9 +64,11 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
 			return err
 		case err == nil:
-			// The log is sealed without an end: executord restarted under the run.
+			// The log is sealed without an end: executord restarted under the run, or says why
+			// another one is to take its place.
+			err := w.lost(ctx, p, r.ID)
 			_ = p.client.Ack(ctx, wire.AckRequest{Run: r.ID, Cursor: pump.cursor, Forget: true})
-			return errLost
+			return err
 		case errors.Is(context.Cause(ctx), errDeaf):
 			w.log.Warn("the executor does not end an interrupted turn and is stopped", "turn", w.lease.Turn, "executor", p.row.ID)
 			if err := w.cfg.Driver.Stop(context.WithoutCancel(ctx), p.row.ID); err != nil {
@@ -94,6 +96,26 @@ func (w *worker) follow(ctx context.Context, p *place, r wire.Run, again int) er
 		_ = broken.Wait(ctx) // one that never says anything is not asked all the time
 	}
 }
+
+// lost is errLost, with the reason that the executor has for it.
+func (w *worker) lost(ctx context.Context, p *place, id thole.TurnID) error {
+	st, err := p.client.Status(ctx)
+	if err != nil {
+		return errLost //nolint:nilerr // it is lost anyway
+	}
+	for _, r := range st.Runs {
+		if r.ID == id && r.Again != "" {
+			return &movedError{why: r.Again}
+		}
+	}
+	return errLost
+}
+
+// movedError is errLost of a run whose turn goes on in another box of the same executor.
+type movedError struct{ why string }
+
+func (e *movedError) Error() string        { return "dispatch: " + e.why }
+func (e *movedError) Is(target error) bool { return target == errLost }
 
 // alive decides what a broken stream means: the executor runs (try again), or it
 // does not (the run is lost). An executor that has processes but does not answer

@@ -22,11 +22,15 @@ import (
 // was lost with its executor.
 const maxRecoveries = 3
 
+// maxMoves is how often it does because a person changed what is guarded.
+const maxMoves = 20
+
 // run takes a turn to its outcome, or to where it is parked.
 func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.cfg.TurnTimeout, errTooLong)
 	defer cancel()
 	var unread error
+	moves := 0
 	for n := 0; n < maxRecoveries; {
 		err := w.runOnce(ctx, th, t)
 		if errors.Is(err, errInterrupted) {
@@ -36,6 +40,7 @@ func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 			return tooLong(ctx, err)
 		}
 		w.log.Info("provider lost", "turn", t.ID, "thread", th.ID, "err", err)
+		lost := err
 		if !errors.Is(err, errDiedBeforeOutput) {
 			w.forget(th.ID) // what was lost is looked at from the beginning
 		}
@@ -43,8 +48,10 @@ func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 			unread = err // its log may hold more than we have read, even the turn's end
 		} else if err = w.again(ctx, t, cmp.Or(unread, err)); err != nil {
 			return err
+		} else if unread = nil; errors.As(lost, new(*movedError)) && moves < maxMoves {
+			moves++
 		} else {
-			unread, n = nil, n+1
+			n++
 		}
 		if th, err = w.cfg.Threads.Get(ctx, thole.SystemActor, th.ID); err != nil {
 			return err
@@ -61,7 +68,10 @@ func (w *worker) run(ctx context.Context, th fold.Thread, t fold.Turn) error {
 // closed with the text it has, and the next run is distinguished by its number.
 func (w *worker) again(ctx context.Context, t fold.Turn, lost error) error {
 	why := "the executor was lost; taking the turn up again"
+	var moved *movedError
 	switch {
+	case errors.As(lost, &moved):
+		why = moved.why
 	case errors.Is(lost, errOutOfMemory):
 		why = "the executor went beyond its memory limit and was lost; taking the turn up again"
 	case errors.Is(lost, errDiedBeforeOutput):

@@ -1,6 +1,7 @@
 package executord
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -48,15 +49,27 @@ func (b *boxes) files(plan bool) (args []string, guards *repository.Guards, err 
 // hold makes sure that a new box shows what was to be guarded: an agent of another thread
 // may have put a link there meanwhile, and bubblewrap have followed it.
 func hold(in *box.Box, guards *repository.Guards) error {
+	_, err := lost(in, guards)
+	return err
+}
+
+// lost are the guarded paths that a box does not show any more. The error is about the first
+// of them, or says that the box is gone.
+func lost(in *box.Box, guards *repository.Guards) (paths []string, err error) {
 	if guards == nil {
-		return nil
+		return nil, nil
 	}
 	for _, m := range guards.Mounts {
-		if seen, err := in.Stat(m.Path); err != nil || !os.SameFile(m.Was, seen) {
-			return errors.Join(err, fmt.Errorf("%s was exchanged meanwhile", m.Path))
+		seen, failed := in.Stat(m.Path)
+		if errors.Is(failed, box.ErrGone) {
+			return paths, cmp.Or(err, failed)
+		}
+		if failed != nil || !os.SameFile(m.Was, seen) {
+			paths = append(paths, m.Path)
+			err = cmp.Or(err, errors.Join(failed, fmt.Errorf("%s was exchanged meanwhile", m.Path)))
 		}
 	}
-	return nil
+	return paths, err
 }
 
 // guarded are the paths that the boxes show read-only.

@@ -44,8 +44,23 @@ func (r *run) cut(end thole.Outcome) bool {
 	return r.closing && !r.stopped && end == thole.OutcomeInterrupted
 }
 
-// drive takes the turn to its end. Whatever happens but executord's own end, the
-// log ends with exactly one EventEnded and is sealed.
+// goesOn records why a turn has not ended although its run has, if there is a reason: its log
+// stays without an end too. Commands of a user are not run twice.
+func (r *run) goesOn(why string, req wire.RunRequest) bool {
+	if command, _ := thole.TurnCommandOf(req.Turn.Input); why == "" || command != "" {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return false
+	}
+	r.info.Again = why
+	return true
+}
+
+// drive takes the turn to its end. Unless executord ends or the turn is to be taken up again,
+// the log ends with exactly one EventEnded; it is sealed.
 func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 	defer func() { s.rest.Reset(restTime) }()
 	defer r.log.Seal() // last: a client that has read to the end may have the run forgotten
@@ -64,6 +79,12 @@ func (r *run) drive(ctx context.Context, s *Server, req wire.RunRequest) {
 		}
 		ended = ev.Kind == event.TurnEnded
 		if ended && r.cut(ev.Outcome) {
+			return
+		}
+		if why := s.boxes.again(began, ev); ended && r.goesOn(why, req) {
+			if err := r.append(ctx, noteEvent(req.Turn.ID, s.now(), "again", why)); err != nil {
+				s.logger.Warn("a note was not logged", "turn", req.Turn.ID, "err", err)
+			}
 			return
 		}
 		if ended {

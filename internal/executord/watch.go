@@ -25,8 +25,9 @@ import (
 type watcher struct {
 	halt func() // ends looking
 
-	seen sync.Mutex // guards what follows
-	hits []hit      // the last of each kind
+	verdict sync.Mutex // is held while it is found out why boxes are ended; before seen
+	seen    sync.Mutex // guards what follows
+	hits    []hit      // the last of each kind
 }
 
 // hit is a limit that a box went beyond.
@@ -34,6 +35,7 @@ type hit struct {
 	at    time.Time
 	ended bool // the boxes, and with them every turn
 	error thole.TurnError
+	again string // why turns that it broke off are taken up again, "" if they are not
 }
 
 const (
@@ -113,11 +115,13 @@ func (b *boxes) explain(began time.Time, ev *event.Event) {
 	if b == nil {
 		return
 	}
+	b.verdict.Lock()
+	defer b.verdict.Unlock()
 	b.seen.Lock()
 	defer b.seen.Unlock()
 	for _, h := range b.hits {
 		switch {
-		case h.at.Before(began):
+		case h.at.Before(began), h.again != "" && ev.Outcome == thole.OutcomeCompleted:
 		case h.ended:
 			e := h.error
 			ev.Data = provider.Ended{Outcome: thole.OutcomeFailed, Error: &e}.Data()
@@ -127,6 +131,27 @@ func (b *boxes) explain(began time.Time, ev *event.Event) {
 			ev.Error = &e
 		}
 	}
+}
+
+// again says why a turn that failed is taken up again, "" if it is not: its box was ended,
+// and nothing else was wrong.
+func (b *boxes) again(began time.Time, end event.Event) (why string) {
+	if b == nil || end.Kind != event.TurnEnded || end.Outcome != thole.OutcomeFailed {
+		return ""
+	}
+	b.verdict.Lock()
+	defer b.verdict.Unlock()
+	b.seen.Lock()
+	defer b.seen.Unlock()
+	for _, h := range b.hits {
+		if h.at.Before(began) || !h.ended {
+			continue
+		}
+		if why = h.again; why == "" {
+			return ""
+		}
+	}
+	return why
 }
 
 // member is a process in a box.

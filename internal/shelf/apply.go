@@ -281,7 +281,7 @@ func (t *target) seeAll(ctx context.Context) error {
 		}
 	}
 	for flag, paths := range flags {
-		if _, err := t.desk.look(ctx, git.Cmd{Args: []string{"update-index", flag, "-z", "--stdin"}, Stdin: listed(paths)}); err != nil {
+		if _, err := t.desk.look(ctx, git.Cmd{Args: []string{"update-index", flag, "-z", "--stdin"}, Stdin: strings.NewReader(listed(paths))}); err != nil {
 			return err
 		}
 	}

@@ -91,8 +91,9 @@ func isEmpty(dir string) bool {
 	return err == nil && (len(names) == 0 || len(names) == 1 && names[0] == dataDir)
 }
 
-// begun is the states of a shelf that has a beginning: an empty one, where nobody kept
-// another. That one is not kept here: who only looks at a thread of an earlier version must
+// begun is the states of a shelf that has a beginning. Where nobody kept one, it is an empty
+// one, or, where the files are the user's, what there is now: they were there before the
+// thread. That one is not kept here: who only looks at a thread of an earlier version must
 // not have the next turn believe that what it finds is known.
 func (o *one) begun(ctx context.Context) (states, error) {
 	all, err := o.states(ctx)
@@ -102,7 +103,12 @@ func (o *one) begun(ctx context.Context) (states, error) {
 	if _, ok := all[refBase]; ok {
 		return all, nil
 	}
-	st, err := o.nothing(ctx)
+	var st State
+	if o.th.Files.InPlace() {
+		st, _, err = o.take(ctx, all)
+	} else {
+		st, err = o.nothing(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -200,10 +199,10 @@ func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, le
 	if err != nil {
 		return "", nil, err
 	}
-	young := d.readYoung()
+	young, listing := d.readYoung(), []byte(nil)
 	defer func() {
 		if err == nil && (len(young) > 0 || d.indexTime() != index) {
-			err = d.writeYoung(ctx, began)
+			err = d.writeYoung(ctx, began, listing)
 		}
 	}()
 	if len(changed) == 0 && len(young) == 0 && fromTree != "" {
@@ -215,16 +214,7 @@ func (d *desk) scan(ctx context.Context, from, fromTree string) (tree string, le
 		return "", nil, err
 	}
 	gone = append(gone, young...) // and back in, with what they are now
-	if len(gone) > 0 {
-		if _, err := d.look(ctx, git.Cmd{Args: []string{"update-index", "--force-remove", "-z", "--stdin"}, Stdin: listed(gone)}); err != nil {
-			return "", nil, err
-		}
-	}
-	more, err := d.add(ctx, take)
-	if err != nil {
-		return "", nil, err
-	}
-	tree, err = d.line(ctx, "write-tree")
+	more, tree, listing, err := d.put(ctx, take, gone)
 	if err == nil && !validID(tree) {
 		err = thole.Errorf(thole.CodeInternal, "git named no tree")
 	}
@@ -252,29 +242,38 @@ func (d *desk) passedOver() (left []string) {
 // look is given up.
 const maxUnreadable = 50
 
-// add brings files into the index. Not git add: that starts git in repositories below,
-// which do what they are configured to.
-func (d *desk) add(ctx context.Context, paths []string) (left []string, err error) {
+// putting is what one box does, since each costs more than most of what git does in it: files
+// leave the index and others come into it, and what it has is a tree and listed. Not git add:
+// that starts git in repositories below, which do what they are configured to.
+const putting = `!f() { set -e; git update-index --force-remove -z --stdin <"$GIT_DIR/gone"; git update-index --add --remove --replace -z --stdin <"$GIT_DIR/take"; git write-tree; git ls-files -z --debug; }; f`
+
+// put brings files into the index, those that are gone out of it first, and returns its tree
+// and its listing. It names files that git could not read.
+func (d *desk) put(ctx context.Context, take, gone []string) (left []string, tree string, listing []byte, err error) {
 	for range maxUnreadable {
-		if len(paths) == 0 {
-			return left, nil
+		for name, paths := range map[string][]string{"gone": gone, "take": take} {
+			if err := os.WriteFile(filepath.Join(d.gitDir(), name), []byte(listed(paths)), 0o644); err != nil {
+				return left, "", nil, err
+			}
 		}
 		said := &start{left: maxSaid}
-		_, err = d.look(ctx, git.Cmd{Args: []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}, Stdin: listed(paths), Stderr: said})
+		var out []byte
+		out, err = d.look(ctx, git.Cmd{Args: []string{"put"}, Config: map[string]string{"alias.put": putting}, Stderr: said, Limit: 17 * maxRaw})
 		var failed *git.Error
 		if !errors.As(err, &failed) {
-			d.refused = refused(said.String(), paths)
-			return left, err
+			d.refused = refused(said.String(), take)
+			id, listing, _ := bytes.Cut(out, []byte("\n"))
+			return left, string(id), listing, err
 		}
 		_, bad, ok := strings.Cut(failed.Stderr, "fatal: Unable to process path ")
 		bad = strings.TrimSuffix(bad, "\n")
-		i := slices.Index(paths, bad)
+		i := slices.Index(take, bad)
 		if !ok || i < 0 {
-			return left, err
+			return left, "", nil, err
 		}
-		left, paths = append(left, bad+": "+reason(failed.Stderr)), slices.Delete(slices.Clone(paths), i, i+1)
+		left, take = append(left, bad+": "+reason(failed.Stderr)), slices.Delete(slices.Clone(take), i, i+1)
 	}
-	return left, err
+	return left, "", nil, err
 }
 
 // refused are files whose names git takes for its own on some machine, as sub/.GIT or
@@ -314,8 +313,12 @@ func (s *start) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func listed(paths []string) io.Reader {
-	return strings.NewReader(strings.Join(paths, "\x00") + "\x00")
+// listed are paths as git reads them with -z.
+func listed(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	return strings.Join(paths, "\x00") + "\x00"
 }
 
 // reason is why git could not read a file.

@@ -216,3 +216,54 @@ func (b *bench) link(to, at string) {
 		b.t.Fatal(err)
 	}
 }
+
+// An undo of the first commit that a repository has leaves it without any, as it was.
+func TestUndoOfAFirstCommit(t *testing.T) {
+	b := newBench(t, plainFiles)
+	dir := filepath.Join(b.base, "young")
+	b.mkdir(dir)
+	b.git(dir, "init", "-q", "-b", "main")
+	b.write(filepath.Join(dir, "mine"), "of the user\n")
+	b.inPlace(dir)
+	b.agent(func(dir string) {
+		b.write(filepath.Join(dir, "new"), "new\n")
+		b.git(dir, "add", "new")
+		b.git(dir, "commit", "-q", "-m", "by the agent")
+	})
+	if said, err := b.shelf.Undo(b.ctx(), b.th, "", 2, 1); err != nil {
+		t.Fatalf("%s, %v", said, err)
+	}
+	if got := b.git(dir, "status", "--porcelain"); got != "?? mine" {
+		t.Errorf("git says %q", got)
+	}
+	if refs := b.git(dir, "for-each-ref", "refs/heads"); refs != "" {
+		t.Errorf("there is %s", refs)
+	}
+}
+
+// Where the state before a turn could not be kept, nobody knows what the turn did: the
+// user's files are not taken for its work, and an undo says so.
+func TestInPlaceWithoutTheStateBefore(t *testing.T) {
+	b := newBench(t, plainFiles)
+	b.inPlace(b.repo)
+	if d := b.diff(shelf.Range{}); d.Total != 0 {
+		t.Errorf("before the first turn there are %+v", d.Files)
+	}
+	b.write(filepath.Join(b.repo, "a.txt"), "changed\n")
+	b.th.Turns++
+	b.after(1)
+	if d := b.diff(shelf.Range{}); d.Total != 0 {
+		t.Errorf("changed are %+v", d.Files)
+	}
+	before := b.git(b.repo, "status", "--porcelain")
+	if said, err := b.shelf.Undo(b.ctx(), b.th, "", 2, 1); thole.CodeOf(err) != thole.CodeNotFound {
+		t.Errorf("%s, %v", said, err)
+	}
+	if got := b.git(b.repo, "status", "--porcelain"); got != before {
+		t.Errorf("git says %q", got)
+	}
+	b.agent(func(dir string) { b.write(filepath.Join(dir, "more"), "more\n") })
+	if d := b.diff(shelf.Range{}); d.Total != 1 || d.Files[0].Path != "more" {
+		t.Errorf("changed are %+v", d.Files)
+	}
+}

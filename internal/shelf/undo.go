@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,6 +140,9 @@ func (o *one) without(ctx context.Context, all states, now State, as, turn int) 
 	for n := as - 1; n >= turn; n-- {
 		before, known := all[refBefore(n)]
 		if !known {
+			if _, ran := all[refAfter(n)]; ran {
+				return "", thole.Errorf(thole.CodeNotFound, "the files as they were before turn %d were not kept", n).WithHint("put back by hand what it changed")
+			}
 			continue // no agent ran
 		}
 		if end, known := all[refAfter(n)]; known {
@@ -223,7 +227,7 @@ func (o *one) put(ctx context.Context, from, to State) error {
 	if err != nil {
 		return thole.Errorf(thole.CodeUnavailable, "put files back: %w", err).WithHint("what is in the way has to go; the undo can be repeated")
 	}
-	return o.desk.writeYoung(ctx, start)
+	return o.desk.writeYoung(ctx, start, nil)
 }
 
 // putHead takes the branch of the repository in the files back to where it was, if it is
@@ -246,7 +250,8 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 	if err != nil {
 		return "the repository was left as it is: " + err.Error()
 	}
-	if to.Commit != "" && now.Commit != to.Commit {
+	first := to.Commit == "" && to.Branch != "" && now.Commit != ""
+	if (to.Commit != "" || first) && now.Commit != to.Commit {
 		switch {
 		case now.Branch != to.Branch:
 			return fmt.Sprintf("the repository was left at %s: it was at %s", short(now.Branch), short(to.Branch))
@@ -257,11 +262,15 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 		if name == "" {
 			name = "HEAD"
 		}
-		if _, err := r.run(ctx, o.cfg.Git, git.Cmd{Args: []string{"update-ref", "--no-deref", "-m", "thole: undo", name, to.Commit, now.Commit}, Readable: true, Env: o.identity()}); err != nil {
+		args := []string{"update-ref", "--no-deref", "-m", "thole: undo", name, to.Commit, now.Commit}
+		if first {
+			args = []string{"update-ref", "--no-deref", "-m", "thole: undo", "-d", name, now.Commit}
+		}
+		if _, err := r.run(ctx, o.cfg.Git, git.Cmd{Args: args, Readable: true, Env: o.identity()}); err != nil {
 			return "the branch was left as it is: " + err.Error()
 		}
 	}
-	if to.Commit == "" {
+	if to.Commit == "" && !first {
 		return ""
 	}
 	// Entries of the index that say something about these files are now wrong.
@@ -283,6 +292,9 @@ func (o *one) putHead(ctx context.Context, from, to Head, changed []FileDiff) st
 		args, paths = []string{"reset", "-q", "HEAD"}, strings.Builder{}
 	} else if paths.Len() == 0 {
 		return ""
+	}
+	if first {
+		args = slices.DeleteFunc(args, func(a string) bool { return a == "HEAD" }) // there is none
 	}
 	_, err = r.run(ctx, o.cfg.Git, git.Cmd{Args: append([]string{"--literal-pathspecs"}, args...), Readable: true, Stdin: strings.NewReader(paths.String())})
 	if err != nil {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,16 +41,19 @@ func (d *desk) readYoung() []string {
 }
 
 // writeYoung finds the files whose inodes changed in the second in which a look began, or
-// later.
-func (d *desk) writeYoung(ctx context.Context, start time.Time) error {
-	out, err := d.look(ctx, git.Cmd{Args: []string{"ls-files", "-z", "--debug"}, Limit: 16 * maxRaw})
-	if err != nil {
-		return err
+// later. listing is that of the index, nil where it is to be asked for.
+func (d *desk) writeYoung(ctx context.Context, start time.Time, listing []byte) (err error) {
+	if listing == nil {
+		if listing, err = d.look(ctx, git.Cmd{Args: []string{"ls-files", "-z", "--debug"}, Limit: 16 * maxRaw}); err != nil {
+			return err
+		}
 	}
 	var young []string
-	for path, rest, ok := bytes.Cut(out, []byte{0}); ok; path, rest, ok = bytes.Cut(rest, []byte{0}) {
-		var sec, nsec int64
-		if _, err := fmt.Sscanf(string(rest[:min(len(rest), 64)]), "  ctime: %d:%d\n", &sec, &nsec); err != nil {
+	for path, rest, ok := bytes.Cut(listing, []byte{0}); ok; path, rest, ok = bytes.Cut(rest, []byte{0}) {
+		ctime, more, _ := bytes.Cut(rest, []byte(":"))
+		seconds, _, _ := bytes.Cut(more, []byte(":"))
+		sec, err := strconv.ParseInt(string(bytes.TrimSpace(seconds)), 10, 64)
+		if err != nil || string(ctime) != "  ctime" {
 			return errors.New("git described its index in a way that is not understood")
 		}
 		if sec >= start.Unix()-1 { // the clock of files lags a little

@@ -68,6 +68,9 @@ type Run struct {
 	Started  time.Time      `json:"started"`
 	// Receipts: events of this run say with which receipt an answer came.
 	Receipts bool `json:"receipts,omitempty"`
+	// Again says why the turn is to be taken up again by another run, where this one ended
+	// without its end.
+	Again string `json:"again,omitempty"`
 }
 
 // Revision is raised whenever a request gets a member that the executords before would

@@ -3,12 +3,15 @@ package repository
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
@@ -19,9 +22,11 @@ type Guards struct {
 	Mounts []Mount
 
 	repositories []*gitDir
+	configs      map[string]settings // of those, where it could be read
 
 	mu    sync.Mutex // guards what follows
 	stays []*os.File
+	kept  []*os.File // what Mounts are of: nothing else gets its number while it is open
 }
 
 // Mount is a path that is bound over itself: read-only, or writable, so that nobody can
@@ -36,9 +41,10 @@ type Mount struct {
 // names that are not there, so that agents cannot: they are removed by Release.
 func (p Place) Guard() (_ *Guards, err error) {
 	c := &collector{place: p, roots: append([]string{p.Dir}, p.Outside()...), mounts: map[string]Mount{}, known: map[string]*gitDir{}}
+	g := &Guards{configs: map[string]settings{}}
 	defer func() {
-		if err != nil {
-			(&Guards{stays: c.stays}).Release()
+		if g.stays = c.stays; err != nil {
+			g.Release()
 		}
 	}()
 	for _, n := range p.Named {
@@ -61,15 +67,39 @@ func (p Place) Guard() (_ *Guards, err error) {
 		}
 	}
 	c.nested()
-	g := &Guards{stays: c.stays, repositories: c.found}
+	g.repositories = c.found
+	for _, d := range c.found {
+		for _, path := range d.configs() {
+			if s, ok := settingsOf(path); ok {
+				g.configs[path] = s
+			}
+		}
+	}
 	for path, m := range c.mounts {
 		if m.Write && c.covered(path) {
 			continue
+		}
+		if err := g.keep(&m); err != nil {
+			return nil, err
 		}
 		g.Mounts = append(g.Mounts, m)
 	}
 	slices.SortFunc(g.Mounts, func(a, b Mount) int { return cmp.Compare(a.Path, b.Path) })
 	return g, nil
+}
+
+// keep holds what a mount is of for as long as there are guards.
+func (g *Guards) keep(m *Mount) error {
+	fd, err := unix.Open(m.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("guard %s: %w", m.Path, err)
+	}
+	f := os.NewFile(uintptr(fd), m.Path)
+	g.kept = append(g.kept, f)
+	if fi, err := f.Stat(); err != nil || !os.SameFile(fi, m.Was) {
+		return fmt.Errorf("guard %s: it changes all the time", m.Path)
+	}
+	return nil
 }
 
 type collector struct {

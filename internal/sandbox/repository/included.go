@@ -34,6 +34,9 @@ const maxIncluded = 32
 func included(config, home string) (files, hooks []string, err error) {
 	for todo := []string{config}; len(todo) > 0; todo = todo[1:] {
 		all, err := entries(todo[0])
+		if errors.Is(err, fs.ErrInvalid) { // git would wait for a pipe
+			return files, hooks, refuse(todo[0], "says what git includes, and is not a file").WithHint("remove it if you did not make it")
+		}
 		if err != nil {
 			return files, hooks, refuse(todo[0], "says what git includes, and cannot be read as git does: %w", err).WithHint("correct it: git config --list --file %s names the line", todo[0])
 		}

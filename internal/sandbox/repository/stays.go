@@ -84,7 +84,10 @@ func (g *Guards) Release() {
 		release(f)
 		f.Close()
 	}
-	g.stays = nil
+	for _, f := range g.kept {
+		f.Close()
+	}
+	g.stays, g.kept = nil, nil
 }
 
 func release(f *os.File) {

@@ -141,6 +141,9 @@ func StatFile(f *os.File) (Stat, error) {
 	return statOf(&st), fail("stat", f.Name(), err)
 }
 
+// errKind says in words what fs.ErrInvalid says of something that is no file.
+var errKind = fmt.Errorf("not a regular file: %w", fs.ErrInvalid)
+
 // Open opens a regular file for reading. Pipes and devices are refused without
 // waiting for them.
 func (d *Dir) Open(name string) (*os.File, error) {
@@ -150,7 +153,7 @@ func (d *Dir) Open(name string) (*os.File, error) {
 	}
 	if st, err := StatFile(f); err != nil || st.Kind != File {
 		f.Close()
-		return nil, fail("open", name, errors.Join(err, fs.ErrInvalid))
+		return nil, fail("open", name, errors.Join(err, errKind))
 	}
 	return f, nil
 }
@@ -168,7 +171,7 @@ func (d *Dir) OpenWrite(name string) (*os.File, error) {
 	}
 	if st, err := StatFile(f); err != nil || st.Kind != File {
 		f.Close()
-		return nil, fail("open", name, errors.Join(err, fs.ErrInvalid))
+		return nil, fail("open", name, errors.Join(err, errKind))
 	}
 	return f, nil
 }

@@ -1,13 +1,16 @@
 package repository
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 // kept waits until the files that a turn left are kept: what others do before that counts
@@ -58,5 +61,46 @@ func TestTwoAgentsHere(t *testing.T) {
 	r.thole(dir, "thread", "undo", second)
 	if got := r.git(dir, "status", "--short"); got != "?? mine\n" {
 		t.Errorf("after both there are %q", got)
+	}
+}
+
+// A person who pushes a branch from the directory changes its configuration, which no mount
+// can guard any more: the agent begins again in another box and goes on with the turn.
+func TestAPersonPushesMeanwhile(t *testing.T) {
+	if unguarded.Build {
+		t.Skip("there is no guard to lose")
+	}
+	r := newRig(t)
+	for _, agent := range []string{"codex", "claude", "opencode"} {
+		t.Run(agent, func(t *testing.T) {
+			t.Parallel()
+			if agent == "opencode" && os.Getenv("THOLE_SOAK") == "" {
+				t.Skip("with THOLE_SOAK: it takes long to begin again")
+			}
+			r, open := r.of(t), lab.Open(t)
+			dir, remote := filepath.Join(open, "repo"), filepath.Join(open, "remote.git")
+			r.npmPackage(dir)
+			r.git(open, "init", "-q", "--bare", remote)
+			r.git(dir, "remote", "add", "origin", remote)
+			cmd := r.Command("run", "--here", "--profile", "full", "--model", agent+"/default", "sim: run touch begun; tail -f /dev/null ;; say never")
+			var out bytes.Buffer
+			cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			poll.Until(t, "the agent works", func() bool { _, err := os.Lstat(filepath.Join(dir, "begun")); return err == nil })
+			r.git(dir, "push", "-q", "--set-upstream", "origin", "main")
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%v:\n%s", err, out.String())
+			}
+			if want := "configuration was changed (branch.main.remote, branch.main.merge) from outside; taking the turn up again"; !strings.Contains(out.String(), want) {
+				t.Errorf("it does not say %q:\n%s", want, out.String())
+			}
+			_, rest, _ := strings.Cut(out.String(), "thread ")
+			said := r.thole(dir, "thread", "send", strings.Fields(rest)[0], "sim: run git config branch.main.remote x || echo guarded ;; say now %tool%")
+			if !strings.Contains(said, "now ") || !strings.Contains(said, "guarded") || r.git(dir, "config", "branch.main.remote") != "origin\n" {
+				t.Errorf("the new configuration is not guarded:\n%s", said)
+			}
+		})
 	}
 }

@@ -15,8 +15,7 @@ const (
 	manyFiles = 200_000
 	// share is how much of a plain copy's own objects a thread may have.
 	share = 100
-	// slower is how many times as long as git's own checkout and status the whole way out may
-	// take. A step that looked at every file by itself would take far longer.
+	// slower is how many times as long as git's own checkout and status both ways may take. A step that looked at every file by itself would take far longer.
 	slower = 20
 )
 
@@ -50,10 +49,27 @@ func TestManyFiles(t *testing.T) {
 	step("diff")
 	r.thole(repo, "thread", "apply", thread)
 	step("apply")
-	took := time.Since(all)
-	t.Log(strings.Join(steps, ", "))
 	if got := r.git(repo, "status", "--short"); got != " M d7/f7\n?? d8/new\n" {
 		t.Errorf("git says %q", got)
+	}
+	// In place: every git directory is watched, and the state before a turn and after it kept.
+	r.git(repo, "checkout", "-q", "d7/f7")
+	if err := os.Remove(filepath.Join(repo, "d8", "new")); err != nil {
+		t.Fatal(err)
+	}
+	begin = time.Now()
+	here, _ := r.run(repo, "codex/default", "--here", "sim: run echo here >> d9/f9 ;; say done")
+	step("run --here")
+	if got := r.thole(repo, "thread", "diff", here, "--name-only"); got != "d9/f9\n" {
+		t.Errorf("in place changed are %q", got)
+	}
+	step("its diff")
+	r.thole(repo, "thread", "undo", here)
+	step("its undo")
+	took := time.Since(all)
+	t.Log(strings.Join(steps, ", "))
+	if got := r.git(repo, "status", "--short"); got != "" {
+		t.Errorf("after the undo git says %q", got)
 	}
 	if own, whole := size(t, filepath.Join(r.files(thread), ".git", "objects"))+size(t, filepath.Join(r.Dir, "shelves", thread+".git", "objects")), size(t, filepath.Join(repo, ".git", "objects")); own*share > whole {
 		t.Errorf("the thread has %d bytes of objects, the repository %d", own, whole)

@@ -8,5 +8,5 @@ import (
 
 // An ordinary user's agents are that user, and nothing is shown through another one's eyes.
 func TestAsAnOrdinaryUser(t *testing.T) {
-	lab.OrdinaryUser(t, []string{"TestWorkOnAPackage", "TestAHostileRepository"}, "codex", "claude", "opencode")
+	lab.OrdinaryUser(t, []string{"TestWorkOnAPackage", "TestAHostileRepository", "TestTwoAgentsHere"}, "codex", "claude", "opencode")
 }
