@@ -135,10 +135,10 @@ func (m *member) settle(say string) {
 		"message_id": id(m.does("POST", "/sessions/"+thread+"/queue", map[string]any{"text": say}), "id"),
 		"share_id":   id(m.does("POST", "/sessions/"+thread+"/shares", map[string]any{}), "id"),
 		"job_id":     id(job, "job_id"), "batch_id": batch,
-		"token_id":  id(m.does("POST", "/auth/tokens", map[string]any{"name": say, "confirm_code": ""}), "id"),
-		"login_id":  id(m.does("GET", "/auth/session", nil), "id"),
-		"item_id":   id(m.does("POST", "/vault/items", map[string]any{"name": say, "kind": "env", "value": say}), "id"),
-		"user_id":   id(m.does("GET", "/auth/session", nil)["user"].(map[string]any), "id"),
+		"token_id": id(m.does("POST", "/auth/tokens", map[string]any{"name": say, "confirm_code": ""}), "id"),
+		"login_id": id(m.does("GET", "/auth/session", nil), "id"),
+		"item_id":  id(m.does("POST", "/vault/items", map[string]any{"name": say, "kind": "env", "value": say}), "id"),
+		"user_id":  id(m.does("GET", "/auth/session", nil)["user"].(map[string]any), "id"),
 	}
 	for _, i := range m.items("/sessions/" + thread + "/items") {
 		m.ids["thread_item_id"] = id(i, "id")
