@@ -16,6 +16,7 @@ import (
 	"github.com/tholehq/thole/internal/sqldb"
 	"github.com/tholehq/thole/internal/store"
 	"github.com/tholehq/thole/internal/store/storetest"
+	"github.com/tholehq/thole/internal/unguarded"
 )
 
 var start = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -34,6 +35,9 @@ func newChain(t *testing.T, db *store.DB) *chain {
 	c.exec(t, `delete from audit_events`)
 	c.exec(t, `delete from audit_head`)
 	c.exec(t, `insert into audit_head (one, seq, hash) values (1, 0, '')`)
+	if h, err := c.anchor.Sign(audit.Head{}, start); err != nil || c.anchor.Keep(h) != nil {
+		t.Fatal(err)
+	}
 	for i := range 5 {
 		ctx := audit.With(t.Context(), audit.Source{Actor: thole.Actor{User: thole.LocalUser, Via: "token"}, Login: "l1", Address: "192.0.2.1"})
 		if err := c.log.Record(ctx, audit.Entry{Action: "test.act", Kind: "thing", ID: "a b\n5:c", Before: "ä"}); err != nil {
@@ -184,11 +188,75 @@ func TestWhatWasDoneToAChainIsFound(t *testing.T) {
 	})
 }
 
+// TestABrokenChainIsNotSigned: whatever is done to the chain while its server runs, no head of it
+// is signed any more, so that the one that was signed before still finds it.
+func TestABrokenChainIsNotSigned(t *testing.T) {
+	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
+		db := open(t)
+		for name, do := range map[string]func(c *chain){
+			"a changed link":     func(c *chain) { c.exec(t, `update audit_events set actor = 'agent' where seq = 6`) },
+			"a link left out":    func(c *chain) { c.exec(t, `delete from audit_events where seq = 6`) },
+			"a chain made again": func(c *chain) { c.rewrite(t, 2) },
+			"the end made again": func(c *chain) { c.rewrite(t, 5) },
+			"an older head": func(c *chain) {
+				c.exec(t, `update audit_head set seq = 3, hash = (select hash from audit_events where seq = 3)`)
+			},
+			"a head of its own": func(c *chain) { c.exec(t, `update audit_head set hash = 'x'`) },
+			"the end cut off": func(c *chain) {
+				c.exec(t, `update audit_head set seq = 3, hash = (select hash from audit_events where seq = 3)`)
+				c.exec(t, `delete from audit_events where seq > 3`)
+			},
+			"another end": func(c *chain) {
+				c.exec(t, `update audit_head set seq = 3, hash = (select hash from audit_events where seq = 3)`)
+				c.exec(t, `delete from audit_events where seq > 3`)
+				for range 6 {
+					if err := c.log.Record(t.Context(), audit.Entry{Action: "test.other"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := newChain(t, db)
+				if h, err := c.log.Head(t.Context()); err != nil || h.Seq != 5 || c.anchor.Keep(h) != nil {
+					t.Fatalf("a whole chain: %+v, %v", h, err)
+				}
+				for range 2 {
+					if err := c.log.Record(t.Context(), audit.Entry{Action: "test.more"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				do(c)
+				for range 2 { // nor when it is asked again, nor by the next start
+					if h, err := c.log.Head(t.Context()); (thole.CodeOf(err) == thole.CodeConflict) == unguarded.Build {
+						t.Fatalf("signed: %+v, %v", h, err)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					cancel()
+					c.log.Run(ctx)
+					if unguarded.Build {
+						break
+					}
+					c.log = audit.New(c.Audit(), c.anchor, func() time.Time { return start }, nil)
+				}
+				h, _, err := c.anchor.Last()
+				if err != nil || (h.Seq == 5) == unguarded.Build && !strings.Contains(name, "end") {
+					t.Fatalf("the head of link %d was kept: %v", h.Seq, err)
+				}
+				if got := c.faults(t); got == "" && !unguarded.Build {
+					t.Fatal("and nothing is found")
+				}
+			})
+		}
+	})
+}
+
 // TestRunKeepsTheHead: the kept head follows the chain, a missing one is recorded, and one
 // that the chain does not fit stays.
 func TestRunKeepsTheHead(t *testing.T) {
 	c := newChain(t, storetest.SQLite(t))
-	run := func() {
+	run := func() { // as each start does
+		c.log = audit.New(c.Audit(), c.anchor, func() time.Time { return start }, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); c.log.Run(ctx) }()

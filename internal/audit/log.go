@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,6 +70,7 @@ type Log struct {
 	now    func() time.Time
 	log    *slog.Logger
 	denied denials
+	proven proven
 }
 
 // New makes a log; now is time.Now when nil.
@@ -192,15 +192,6 @@ func (l *Log) Latest(ctx context.Context, f Filter) ([]Link, error) {
 	return l.store.Latest(ctx, f)
 }
 
-// Head signs the head of now.
-func (l *Log) Head(ctx context.Context) (SignedHead, error) {
-	h, err := l.store.Head(ctx)
-	if err != nil {
-		return SignedHead{}, thole.Errorf(thole.CodeOf(err), "read audit head: %w", err)
-	}
-	return l.anchor.Sign(h, l.now())
-}
-
 // Verify reads the whole chain and compares it with the head that was kept and others.
 func (l *Log) Verify(ctx context.Context, heads ...SignedHead) (Report, error) {
 	last, found, err := l.anchor.Last()
@@ -213,8 +204,8 @@ func (l *Log) Verify(ctx context.Context, heads ...SignedHead) (Report, error) {
 	return Verify(ctx, l.store, heads, "")
 }
 
-// Run keeps the signed head in step with the chain until ctx ends. A chain that the kept
-// head does not fit is left as it is found: its head stays the proof.
+// Run keeps the signed head in step with the chain until ctx ends. A chain that does not go on
+// from the kept head is left as it is found: its head stays the proof.
 func (l *Log) Run(ctx context.Context) {
 	wake := make(chan struct{}, 1)
 	defer l.store.Watch(func() {
@@ -223,9 +214,6 @@ func (l *Log) Run(ctx context.Context) {
 		default:
 		}
 	})()
-	if !l.begin(context.WithoutCancel(ctx)) {
-		return
-	}
 	for {
 		l.keep(ctx)
 		select {
@@ -234,43 +222,5 @@ func (l *Log) Run(ctx context.Context) {
 			return
 		case <-wake:
 		}
-	}
-}
-
-// begin reports whether the chain goes on from the head that was kept.
-func (l *Log) begin(ctx context.Context) bool {
-	last, found, err := l.anchor.Last()
-	if err != nil {
-		l.log.Error("the signed head of the audit chain cannot be read", "err", err)
-		return false
-	}
-	if !found {
-		head, err := l.store.Head(ctx)
-		if err == nil && head.Seq > 0 {
-			err = l.Record(With(ctx, Source{Actor: thole.SystemActor}), Entry{Action: "audit.anchor", Outcome: Failed, Reason: "no signed head was found next to a chain of " + strconv.FormatInt(head.Seq, 10) + " links: an older store was restored, this home is new to the store, or the head was taken away"})
-		}
-		if err != nil {
-			l.log.Error("the audit chain cannot be read", "err", err)
-		}
-		return err == nil
-	}
-	if last.Seq == 0 {
-		return true
-	}
-	at, err := l.store.Links(ctx, last.Seq-1, 1)
-	if err != nil || len(at) == 0 || at[0].Seq != last.Seq || !strings.EqualFold(at[0].Hash, last.Hash) {
-		l.log.Error("the audit chain does not fit its signed head; `thole audit verify` says where", "err", err)
-		return false
-	}
-	return true
-}
-
-func (l *Log) keep(ctx context.Context) {
-	h, err := l.Head(ctx)
-	if err == nil {
-		err = l.anchor.Keep(h)
-	}
-	if err != nil && ctx.Err() == nil {
-		l.log.Error("the head of the audit chain was not signed", "err", err)
 	}
 }

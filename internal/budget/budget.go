@@ -20,6 +20,11 @@ import (
 // ID names a budget.
 type ID string
 
+// NotFound is the answer for a budget that is not there, and for one that is not theirs to see who ask.
+func NotFound(id ID) error {
+	return thole.Errorf(thole.CodeNotFound, "there is no budget %s", id).WithHint("thole budget list shows them")
+}
+
 // Scope is whose use a budget limits.
 type Scope string
 

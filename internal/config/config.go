@@ -4,6 +4,8 @@
 package config
 
 import (
+	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"time"
@@ -55,8 +57,29 @@ type HTTP struct {
 	Listen       string   `toml:"listen"`
 	AllowedHosts []string `toml:"allowed_hosts"`
 	PublicURL    string   `toml:"public_url"` // of a proxy in front
-	TLSCert      string   `toml:"tls_cert"`
-	TLSKey       string   `toml:"tls_key"`
+	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed.
+	TrustedProxies []string `toml:"trusted_proxies"`
+	TLSCert        string   `toml:"tls_cert"`
+	TLSKey         string   `toml:"tls_key"`
+}
+
+// Proxies are the networks of the trusted proxies.
+func (h HTTP) Proxies() (all []netip.Prefix, err error) {
+	for _, text := range h.TrustedProxies {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			one, no := netip.ParseAddr(text)
+			if no != nil {
+				return nil, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8", text)
+			}
+			network = netip.PrefixFrom(one.Unmap(), one.Unmap().BitLen())
+		}
+		if network.Bits() == 0 {
+			return nil, fmt.Errorf("%s is everybody: anybody could say to be anywhere", text)
+		}
+		all = append(all, network)
+	}
+	return all, nil
 }
 
 // Objects says where workspaces and files live.

@@ -6,6 +6,7 @@ var meanings = map[string]string{
 	"log.level":                    `debug, info, warn or error`,
 	"log.format":                   `text, json, or auto: words for people on a terminal, else text`,
 	"http.listen":                  `address of the page and the API; one that other machines reach needs an API token ([security.md](../operate/security.md))`,
+	"http.trusted_proxies":         `addresses and networks of proxies in front, whose X-Forwarded-For says where requests come from; of nobody else is it believed`,
 	"http.allowed_hosts":           `further names that a request may call this host by, besides the loopback ones`,
 	"http.public_url":              `how browsers reach it through a proxy, for example https://agents.example.org; its host is then allowed, and cookies are kept to TLS`,
 	"http.tls_cert":                `certificate chain in PEM: the page is served over TLS`,

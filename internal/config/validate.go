@@ -82,6 +82,9 @@ func (c *Config) Validate() error {
 	if (c.HTTP.TLSCert == "") != (c.HTTP.TLSKey == "") {
 		checks = append(checks, c.bad("http.tls_cert", "and http.tls_key are needed together"))
 	}
+	if _, err := c.HTTP.Proxies(); err != nil {
+		checks = append(checks, c.bad("http.trusted_proxies", "%s", err))
+	}
 	if u, err := url.Parse(c.HTTP.PublicURL); c.HTTP.PublicURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.String() != u.Scheme+"://"+u.Host) {
 		checks = append(checks, c.bad("http.public_url", "must be https://HOST, without a path, not %q", c.HTTP.PublicURL))
 	}

@@ -75,7 +75,7 @@ func (s *Budgets) Set(ctx context.Context, b budget.Budget, expect int64, by tho
 			}
 		} else {
 			if expect > 0 {
-				return errNoBudget(b.ID)
+				return budget.NotFound(b.ID)
 			}
 			_, err := tx.Exec(`insert into budgets (`+budgetColumns+`) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 				set.ID, string(set.Scope), set.Subject, string(set.Period), set.Micros, set.Tokens, set.Soft, string(set.Action), set.Version, set.By, instant(at), instant(at))
@@ -111,10 +111,6 @@ func recordChange(tx *sqldb.Tx, action string, b budget.Budget, by thole.Actor, 
 	return err
 }
 
-func errNoBudget(id budget.ID) error {
-	return thole.Errorf(thole.CodeNotFound, "there is no budget %s", id).WithHint("thole budget list shows them")
-}
-
 func errBudgetMoved(id budget.ID) error {
 	return thole.Errorf(thole.CodeConflict, "budget %s was changed meanwhile", id).WithHint("look at it again")
 }
@@ -127,7 +123,7 @@ func (s *Budgets) Remove(ctx context.Context, id budget.ID, expect int64, by tho
 			return err
 		}
 		if len(have) == 0 {
-			return errNoBudget(id)
+			return budget.NotFound(id)
 		}
 		if expect > 0 && expect != have[0].Version {
 			return errBudgetMoved(id)
@@ -147,7 +143,7 @@ func (s *Budgets) Get(ctx context.Context, id budget.ID) (b budget.Budget, err e
 	err = s.db.View(ctx, func(tx *sqldb.Tx) error {
 		have, err := sqldb.All(tx, scanBudget, `select `+budgetColumns+` from budgets where id = $1`, id)
 		if err == nil && len(have) == 0 {
-			err = errNoBudget(id)
+			err = budget.NotFound(id)
 		}
 		if err == nil {
 			b = have[0]

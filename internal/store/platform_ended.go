@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/sqldb"
 )
 
@@ -13,6 +17,29 @@ const endedTopic = "logins"
 // store; where there is one server, it knows.
 func (s *LoginSessions) WatchEnded(fn func()) (cancel func()) {
 	return s.db.Subscribe(endedTopic, func(string) { fn() })
+}
+
+// EndRevived ends every login, token, share link and link of an account, unless that was done
+// since: the store is an older one than it was, and nobody knows which of them were revoked.
+func (s *LoginSessions) EndRevived(ctx context.Context, reason string, since time.Time) (ended int64, err error) {
+	err = s.db.Update(ctx, "session.end_revived", func(tx *sqldb.Tx) error {
+		ended = 0
+		var done int
+		if err := tx.QueryRow(`select count(*) from audit_events where action = 'login.end_all' and at >= $1`, instant(since)).Scan(&done); err != nil || done > 0 {
+			return err
+		}
+		for _, table := range slices.Sorted(maps.Keys(Schema().Revocable)) {
+			n, err := tx.Exec("delete from " + table)
+			if err != nil {
+				return err
+			}
+			ended += n
+		}
+		tx.Notify(endedTopic, "")
+		_, err := link(tx, audit.Entry{Action: "login.end_all", Reason: reason, After: audit.Facts(map[string]int64{"ended": ended})}.From(audit.Source{Actor: thole.SystemActor}))
+		return err
+	})
+	return ended, err
 }
 
 // Gone returns those of the ids that are of no login, token or share link any more.

@@ -124,6 +124,9 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 
 	// Machines.
 	trail := audit.New(db.Audit(), anchor.Dir(filepath.Join(cfg.Home, anchor.DirName)), nil, log)
+	if err := endRevived(ctx, db, trail, log); err != nil {
+		return nil, err
+	}
 	member, err := s.newMember(self, cfg, db, log)
 	if err != nil {
 		return nil, err

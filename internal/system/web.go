@@ -79,6 +79,10 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, self iden
 	}
 	s.closes(func() error { _ = ln.Close(); return nil }) // again, where it was served
 	at := addressOf(o.Config.HTTP, ln.Addr())
+	proxies, err := o.Config.HTTP.Proxies()
+	if err != nil {
+		return nil, err
+	}
 	page := &url.URL{Scheme: "http", Host: ln.Addr().String()} // browsers of this machine come here, whatever stands in front
 	if o.Config.HTTP.TLSCert != "" {
 		page.Scheme = "https"
@@ -95,7 +99,7 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, self iden
 		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Index: db.Index(), Keys: db.Idempotency(),
 		Sessions: sessions, Cookies: guard.NewCookies(self.cookies(o.Config.Home), at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
 		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
-		Tickets: tickets(db, self), Elsewhere: near.elsewhere, LiveNetwork: asked.LiveNetwork, Files: asked, Changes: changed, Network: asked, Previews: ports, Spend: spending, Vault: secrets, Audit: trail, Connections: connections, Ready: readyParts(db, o.Config.Server, alive, offered(agents, o.Demo), connections), OwnConfig: ownConfig(o), Sources: sources, Private: privatePaths(o.Config.Home), Local: at.local, UI: o.UI, Version: version.Version, Log: o.Log,
+		Tickets: tickets(db, self), Elsewhere: near.elsewhere, LiveNetwork: asked.LiveNetwork, Files: asked, Changes: changed, Network: asked, Previews: ports, Spend: spending, Vault: secrets, Audit: trail, Connections: connections, Ready: readyParts(db, o.Config.Server, alive, offered(agents, o.Demo), connections), OwnConfig: ownConfig(o), Sources: sources, TrustedProxies: proxies, Private: privatePaths(o.Config.Home), Local: at.local, UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

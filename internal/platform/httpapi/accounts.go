@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the account page
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	thole "github.com/tholehq/thole"
@@ -44,6 +45,7 @@ func (s *Server) accountRoutes() {
 			_, _ = w.Write(accountScript)
 		})
 	s.serve("POST /auth/account", page{Route: Route{Public: "it takes the proof that others need"}, summary: "Choose a password with a link, and log in", body: accountIn{}, status: 200, media: "application/json", shapes: []any{account{}}}, s.useLink)
+	op(s, "PUT", "/auth/password", "Choose another password, with the old one; all other logins and API tokens of the user end", 204, s.changePassword)
 	op(s, "POST", "/methods", "Call a method of the command line, as the user of the token", 200, s.callMethod)
 }
 
@@ -73,6 +75,30 @@ func (s *Server) useLink(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.welcome(w, secrets, v)
+}
+
+type passwordIn struct {
+	Body struct {
+		Old      string `json:"old" maxLength:"1000"`
+		Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
+	}
+}
+
+// changePassword is for a person at a browser. A wrong old password is no end of their login, so
+// that it is answered as a refusal; it counts as a failed login.
+func (s *Server) changePassword(ctx context.Context, in *passwordIn) (*empty, error) {
+	w := callerOf(ctx)
+	switch {
+	case s.cfg.Identity == nil:
+		return nil, thole.Errorf(thole.CodeUnsupported, "this server has no passwords")
+	case w.token != "":
+		return nil, thole.Errorf(thole.CodeForbidden, "an API token changes no password").WithHint("change it at /auth/account#change in a browser that is logged in")
+	}
+	err := s.cfg.Identity.ChangePassword(context.WithoutCancel(ctx), w.actor, in.Body.Old, in.Body.Password, w.by.ID, audit.SourceOf(ctx).Address)
+	if failed := (*identity.FailedLogin)(nil); errors.As(err, &failed) {
+		err = thole.Errorf(thole.CodeForbidden, "the old password is wrong, or this user has none").WithHint("who runs this server can make a link for another one")
+	}
+	return done(err)
 }
 
 // remoteMethods are those of the home's socket that a login or token may call, and the action

@@ -48,6 +48,24 @@ func TestAccounts(t *testing.T) {
 	ada.call(403, "POST", "/methods", obj{"method": identity.MethodGrantAdd, "params": obj{"user": "ada", "role": "platform_admin"}}, nil)
 	g.me.call(403, "POST", "/methods", obj{"method": identity.MethodUserAdd, "params": obj{"login": "eve"}}, nil) // the local user of a team's server
 
+	// A user changes the password with the old one; what else was made with it ends, and nobody
+	// tries old ones without end.
+	const next = "a new horse battery"
+	other := g.browser(obj{"login": "ada", "password": word})
+	var script0 obj
+	other.call(201, "POST", "/auth/tokens", obj{"name": "old"}, &script0)
+	token0 := &caller{g: g, header: http.Header{"Authorization": {"Bearer " + script0["token"].(string)}}}
+	token0.call(403, "PUT", "/auth/password", obj{"old": word, "password": next}, nil)
+	ada.call(403, "PUT", "/auth/password", obj{"old": "not the old one", "password": next}, nil)
+	ada.call(422, "PUT", "/auth/password", obj{"old": word, "password": "short"}, nil)
+	g.me.call(403, "PUT", "/auth/password", obj{"old": "", "password": next}, nil) // who has none
+	ada.call(204, "PUT", "/auth/password", obj{"old": word, "password": next}, nil)
+	ada.call(200, "GET", "/auth/session", nil, nil)
+	other.call(401, "GET", "/auth/session", nil, nil)
+	token0.call(401, "GET", "/auth/session", nil, nil)
+	anybody.call(401, "POST", "/auth/login", obj{"login": "ada", "password": word}, nil)
+	g.browser(obj{"login": "ada", "password": next})
+
 	// What one has is not there for the other, and a disabled user is out with the streams.
 	id := ada.session(obj{"name": "of ada"})
 	g.me.call(404, "GET", "/sessions/"+id, nil, nil)
@@ -62,7 +80,7 @@ func TestAccounts(t *testing.T) {
 	}
 	ada.call(401, "GET", "/sessions/"+id, nil, nil)
 	script.call(401, "GET", "/sessions/"+id, nil, nil)
-	anybody.call(401, "POST", "/auth/login", obj{"login": "ada", "password": word}, nil)
+	anybody.call(401, "POST", "/auth/login", obj{"login": "ada", "password": next}, nil)
 
 	for range 5 {
 		anybody.call(401, "POST", "/auth/login", obj{"login": "nobody", "password": word}, nil)
@@ -70,4 +88,8 @@ func TestAccounts(t *testing.T) {
 	if res := anybody.call(429, "POST", "/auth/login", obj{"login": "nobody", "password": word}, nil); res.Header.Get("Retry-After") == "" {
 		t.Error("429 does not say when to come again")
 	}
+	for range 5 {
+		root.call(403, "PUT", "/auth/password", obj{"old": "a guess of the old", "password": next}, nil)
+	}
+	root.call(429, "PUT", "/auth/password", obj{"old": word, "password": next}, nil)
 }

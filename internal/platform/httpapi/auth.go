@@ -231,7 +231,7 @@ func (s *Server) begin(r *http.Request, in loginIn) (session.Secrets, session.Se
 	case in.Token != "" && in.Code == "" && in.Login == "":
 		return s.cfg.Sessions.Exchange(r.Context(), in.Token, client(r))
 	case in.Login != "" && in.Code == "" && in.Token == "" && s.cfg.Identity != nil:
-		u, err := s.cfg.Identity.LogIn(r.Context(), in.Login, in.Password, address(r))
+		u, err := s.cfg.Identity.LogIn(r.Context(), in.Login, in.Password, s.address(r))
 		if err != nil {
 			return session.Secrets{}, session.Session{}, err
 		}

@@ -91,7 +91,7 @@ func (s *Server) askDevice(w http.ResponseWriter, r *http.Request) {
 	}
 	var code string
 	if err == nil {
-		code, err = s.cfg.Sessions.AddDevice(r.Context(), session.Device{Token: in.Token, Name: in.Name, Scope: in.Scope, Address: address(r)})
+		code, err = s.cfg.Sessions.AddDevice(r.Context(), session.Device{Token: in.Token, Name: in.Name, Scope: in.Scope, Address: s.address(r)})
 	}
 	if err != nil {
 		s.refuse(w, r, err)

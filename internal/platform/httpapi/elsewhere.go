@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	thole "github.com/tholehq/thole"
+	"github.com/tholehq/thole/internal/authz"
 )
 
 // Elsewhere finds where the executor and the saved states of a thread's files are: it returns what
@@ -32,13 +33,17 @@ func fromPeer(ctx context.Context) bool {
 }
 
 // passed hands a request to the server that can answer it, with the proof of its caller; false if
-// that is this one.
-func (s *Server) passed(w http.ResponseWriter, r *http.Request, path string) bool {
-	if s.cfg.Elsewhere == nil || fromPeer(r.Context()) || !atExecutor(path) {
+// that is this one. Who may not do it is answered here, as for a thread that there is not: where
+// another's thread runs, and that it does, is nothing that a server without an answer gives away.
+func (s *Server) passed(w http.ResponseWriter, r *http.Request, rt Route) bool {
+	if s.cfg.Elsewhere == nil || fromPeer(r.Context()) || !atExecutor(rt.Path) {
 		return false
 	}
 	_, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	id, _, _ := strings.Cut(rest, "/")
+	if _, err := s.cfg.Threads.Get(authz.Doing(authz.Sifting(r.Context()), rt.Action), actorOf(r.Context()), thole.ThreadID(id)); err != nil {
+		return false
+	}
 	pass, err := s.cfg.Elsewhere(r.Context(), thole.ThreadID(id))
 	if err != nil {
 		s.refuse(w, r, err)
@@ -49,6 +54,7 @@ func (s *Server) passed(w http.ResponseWriter, r *http.Request, path string) boo
 	}
 	caller := callerOf(r.Context())
 	out := r.Clone(r.Context())
+	out.Header.Set(peerAddressHeader, s.address(r))
 	if caller.token != "" {
 		out.Header.Set("Authorization", "Bearer "+caller.token)
 	} else { // the cookie is there: no ticket works without it

@@ -3,23 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/netip"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/internal/audit"
 	"github.com/tholehq/thole/internal/identity"
 )
-
-// address is where a connection comes from, for the audit chain. A proxy in front is what
-// connects then: what it says of others is not believed.
-func address(r *http.Request) string {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	return at.Addr().Unmap().String()
-}
 
 // denied records that a request was refused: one of a known user, and one with a
 // false proof. Without any proof it is a page that asks for the login.

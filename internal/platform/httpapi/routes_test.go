@@ -52,6 +52,7 @@ func bodies(ids map[string]string) map[string]any {
 		"POST /auth/devices/{code}":                              obj{"confirm": true},
 		"POST /auth/oidc/callback":                               obj{"code": "nobody", "state": "nothing"},
 		"POST /auth/oidc/backchannel-logout":                     nil,
+		"PUT /auth/password":                                     obj{"old": "a password of nobody", "password": "another of nobody"},
 		"POST /methods":                                          obj{"method": "thole/user/list", "params": obj{}},
 		"POST /auth/tokens":                                      obj{"name": "n"},
 		"POST /auth/tickets":                                     obj{"path": "/sessions"},

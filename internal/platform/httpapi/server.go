@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -83,6 +84,8 @@ type Config struct {
 	Vault *vault.Vault
 	// Sources gives sessions their files; nil: they have none but the app's.
 	Sources Sources
+	// TrustedProxies say truly where requests come from (X-Forwarded-For).
+	TrustedProxies []netip.Prefix
 	// Private are paths of this machine that readers of shared sessions do not see.
 	Private []string
 	// Local says that only programs of this machine reach the server.
@@ -254,7 +257,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	trace := traceFor(r)
 	ctx := context.WithValue(r.Context(), traceKey, trace)
-	ctx = audit.With(ctx, audit.Source{Address: address(r)})
+	ctx = audit.With(ctx, audit.Source{Address: s.address(r)})
 	if r.Header.Get("Authorization") != "" || r.Header.Get(ShareHeader) != "" || r.Method == http.MethodPost && (r.URL.Path == "/auth/login" || r.URL.Path == "/auth/account" || strings.HasPrefix(r.URL.Path, "/auth/oidc/")) {
 		ctx = context.WithValue(ctx, shownKey, true)
 	}
@@ -291,7 +294,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err == nil && route != nil {
 			err = may(caller, s.mux.routes[pattern].Action)
 		}
-		ctx = audit.With(ctx, audit.Source{Actor: caller.actor, Login: caller.by.ID, Address: address(r)})
+		ctx = audit.With(ctx, audit.Source{Actor: caller.actor, Login: caller.by.ID, Address: s.address(r)})
 		if err != nil {
 			s.refuse(w, r.WithContext(ctx), err)
 			return
@@ -306,7 +309,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	if s.passed(w, r, s.mux.routes[pattern].Path) {
+	if s.passed(w, r, s.mux.routes[pattern]) {
 		return
 	}
 	s.mux.ServeHTTP(w, r)

@@ -192,7 +192,7 @@ func (s *Service) find(ctx context.Context, actor thole.Actor, id string) (budge
 	}
 	ok, err := s.sees(ctx, actor, b)
 	if err == nil && !ok {
-		err = thole.Errorf(thole.CodeNotFound, "there is no budget %s", id)
+		err = budget.NotFound(b.ID)
 	}
 	return b, err
 }
