@@ -75,6 +75,8 @@ type Data struct {
 
 	Goal *Goal `json:"goal,omitempty"`
 
+	Cut *Cut `json:"cut,omitempty"`
+
 	Message *Message `json:"message,omitempty"`
 	// MessageID names the queued message or steer that the event is about.
 	MessageID thole.MessageID `json:"message_id,omitempty"`

@@ -7,7 +7,9 @@ const (
 	ThreadCreated Kind = "thread.created"
 	ThreadUpdated Kind = "thread.updated" // name, settings, archived, native id
 	ThreadDeleted Kind = "thread.deleted"
-	ThreadStatus  Kind = "thread.status" // ephemeral: the derived status changed
+	// ThreadReverted: turns from Cut.Number on are no longer part of the thread.
+	ThreadReverted Kind = "thread.reverted"
+	ThreadStatus   Kind = "thread.status" // ephemeral: the derived status changed
 
 	TurnStarted   Kind = "turn.started"
 	TurnPhase     Kind = "turn.phase"
@@ -49,7 +51,7 @@ const (
 
 // Kinds lists every kind once.
 var Kinds = []Kind{
-	ThreadCreated, ThreadUpdated, ThreadDeleted, ThreadStatus,
+	ThreadCreated, ThreadUpdated, ThreadDeleted, ThreadReverted, ThreadStatus,
 	TurnStarted, TurnPhase, TurnSteered, SteerTaken, SteerRefused, TurnInterrupt, TurnEnded,
 	StepStarted, StepEnded, StepReset, ItemStarted, ItemDelta, ItemUpdated, ItemCompleted,
 	TodoSnapshot, TodoUpdate, AskRequested, AskResolved, UsageUpdated, ErrorReported, NoteReported, LimitsUpdated, NetworkUpdated,

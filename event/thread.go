@@ -17,12 +17,19 @@ type Created struct {
 	ForkedFrom thole.ThreadID `json:"forked_from,omitempty"`
 	Parent     thole.ThreadID `json:"parent,omitempty"`
 	Origin     string         `json:"origin,omitempty"`
+	Retell     bool           `json:"retell,omitempty"`
 	// Preview, Turns and Todos come with the history of a fork.
 	Preview string `json:"preview,omitempty"`
 	Turns   int    `json:"turns,omitempty"`
 	Todos   []Todo `json:"todos,omitempty"`
 	// Tools are its client's own. They never change.
 	Tools []ClientTool `json:"tools,omitempty"`
+}
+
+// Cut is where a revert cuts a thread: Turn, which has Number, and all later ones are gone.
+type Cut struct {
+	Turn   thole.TurnID `json:"turn"`
+	Number int          `json:"number"`
 }
 
 // Settings are a thread's sticky execution settings, or those of one turn.

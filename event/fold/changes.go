@@ -29,6 +29,9 @@ type Changes struct {
 	Settled []Turn
 	// Spent is what the time of turns that are over was spent on, known so far.
 	Spent map[thole.TurnID]thole.TurnTime
+	// Reverted is the number of the first turn that is no longer part of the thread, 0 when
+	// none was reverted.
+	Reverted int
 	// Key is the idempotency key of the turn that this commit starts.
 	Key string
 }

@@ -58,6 +58,8 @@ func (s *State) foldKind(e event.Event, c *Changes) error {
 	switch e.Kind {
 	case event.ThreadUpdated:
 		s.update(e)
+	case event.ThreadReverted:
+		s.revert(e, c)
 	case event.GoalUpdated:
 		s.Row.Thread.Goal = e.Data.Goal
 	case event.ThreadDeleted, event.NoteReported, event.LimitsUpdated, event.NetworkUpdated, event.StepEnded:
@@ -83,7 +85,7 @@ func (s *State) create(e event.Event) {
 	b, t := e.Data.Created, &s.Row.Thread
 	*t = Thread{
 		ID: e.Thread, Owner: b.Owner, Source: b.Source, Client: b.Client, Ephemeral: b.Ephemeral,
-		ForkedFrom: b.ForkedFrom, Parent: b.Parent, Origin: b.Origin, Preview: b.Preview, Turns: b.Turns, Tools: b.Tools,
+		ForkedFrom: b.ForkedFrom, Parent: b.Parent, Origin: b.Origin, Retell: b.Retell, Preview: b.Preview, Turns: b.Turns, Tools: b.Tools,
 		Created: e.Time, Updated: e.Time, Seq: e.Seq, Floor: e.Seq - 1,
 	}
 	if b.Files != nil {

@@ -139,6 +139,9 @@ func (s *State) endTurn(e event.Event, c *Changes) error {
 	c.Settled = append(c.Settled, t)
 	s.Row.Thread.Usage = s.Row.Thread.Usage.Plus(t.Usage)
 	s.Row.Thread.Open = ""
+	if t.retold(s.Row.Thread.NativeID) {
+		s.Row.Thread.Retell = false
+	}
 	if command, _ := thole.TurnCommandOf(t.Input); command == "" || !s.Row.Paused { // a command turn does not say that what a stop holds may go on
 		s.Row.LastOutcome = t.Outcome
 		s.Row.Paused = t.Outcome == thole.OutcomeInterrupted && t.Interrupted

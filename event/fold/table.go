@@ -91,6 +91,8 @@ func movesOf(k event.Kind) map[Slot][]Slot {
 		// Our own items (the user's message, the rest of a turn that was cut off) also
 		// belong to turns that no agent runs.
 		return stay(Queued, Running, Waiting, Parked)
+	case event.ThreadReverted:
+		return stay(Idle)
 	case event.NoteReported:
 		return stay(Idle, Queued, Running, Waiting, Parked)
 	case event.ThreadUpdated, event.ThreadDeleted, event.GoalUpdated, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:

@@ -33,6 +33,9 @@ type Thread struct {
 	Updated    time.Time
 	// Origin is the native session a fork continues from, until it has its own.
 	Origin string
+	// Retell says that the agent remembers turns that were reverted, or none: its next session
+	// is a new one and begins with the conversation as text.
+	Retell bool
 	// Seq is the last sequence number of the log, Floor the last one that retention
 	// removed; Turns is the number of turns.
 	Seq   uint64

@@ -64,7 +64,6 @@ func (s *Server) registerCatalog() {
 func Refused() map[string]*thole.Error {
 	return map[string]*thole.Error{
 		"account/rateLimits/read": thole.Errorf(thole.CodeInvalid, "codex account authentication required to read rate limits"),
-		"thread/revert":           thole.Errorf(thole.CodeUnsupported, "thole rewrites no history; send the message again, or fork the thread before it").WithHint("thread/fork with beforeTurnId"),
 		"account/usage/read":      thole.Errorf(thole.CodeInvalid, "codex account authentication required to read token usage"),
 		"config/mcpServer/reload": thole.Errorf(thole.CodeUnsupported, "an agent reads its servers when its session starts").WithHint("thole thread close ends the session; the next message starts another"),
 		"mcpServer/oauth/login":   thole.Errorf(thole.CodeUnsupported, "a sign-in of a server needs the browser of its user").WithHint("give the server a token in the agent's own configuration, and name it in providers.mcp_secrets"),

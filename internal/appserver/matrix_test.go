@@ -36,7 +36,7 @@ var members = map[string]string{
 	"thread/goal/set":                      `"objective":"x"`,
 	"thread/inject_items":                  `"items":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}]`,
 	"thread/name/set":                      `"name":"taken"`,
-	"thread/revert":                        `"turnId":"t"`,
+	"thread/revert":                        `"beforeTurnId":"t"`,
 	"thread/queue/add":                     `"input":[{"type":"text","text":"x"}],"clientUserMessageId":"c"`,
 	"thread/queue/delete":                  `"queuedSubmissionId":"q"`,
 	"thread/queue/reorder":                 `"queuedSubmissionIds":[]`,
@@ -55,7 +55,6 @@ var freely = map[string]string{
 	"thread/start":          "the id is that of a new thread",
 	"thread/unsubscribe":    "nobody is subscribed to what they may not see",
 	"mcpServer/oauth/login": "refused always",
-	"thread/revert":         "refused always",
 	"mcpServerStatus/list":  "lists those of the thread, none where there is none",
 }
 

@@ -182,6 +182,8 @@ func (t *translator) event(out []*frame, e *event.Event) []*frame {
 		put(errorNote(at, app.ErrorNotification{Error: *turnError(d.Error), WillRetry: d.Error.Retrying, ThreadID: id, TurnID: turnID}))
 	case event.NoteReported:
 		add("warning", app.Warning{ThreadID: &id, Message: d.Text})
+	case event.ThreadReverted:
+		add("thread/reverted", app.ThreadRef{ThreadID: id})
 	case event.GoalUpdated:
 		out = append(out, goalNote(at, e.Thread, e.Turn, d.Goal))
 	case event.LimitsUpdated:

@@ -196,6 +196,12 @@ func (w *worker) request(ctx context.Context, th fold.Thread, t fold.Turn, id th
 			return req, err
 		}
 	}
+	if th.Retell {
+		req.Session.Resume, req.Session.Fork, req.Session.Fresh = "", false, true
+		told, err := w.retold(ctx, th, t)
+		req.Turn.Input = before(told, input)
+		return req, err
+	}
 	heard, err := w.heard(ctx, th, t)
 	req.Turn.Input = append(heard, input...)
 	return req, err

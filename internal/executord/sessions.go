@@ -168,7 +168,7 @@ func (d Dirs) environ() map[string]string {
 // profile travel with each turn, so only what is fixed at start-up counts. A login that
 // was renewed since is: CLIs read it when they start.
 func (w warmSession) fits(req wire.RunRequest) bool {
-	return w.provider == req.Provider && !req.Session.Fork &&
+	return w.provider == req.Provider && !req.Session.Fork && !req.Session.Fresh &&
 		(req.Session.Resume == "" || req.Session.Resume == w.session.NativeID()) &&
 		req.Session.Instructions == w.settings.Instructions && maps.Equal(req.Session.Options, w.settings.Options) &&
 		req.Turn.Reply == nil && w.grant.Equal(req.Grant)

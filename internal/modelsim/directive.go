@@ -18,7 +18,7 @@ func directives(prompt string) (found []string, rest string) {
 	}
 	for line := range strings.Lines(prompt) {
 		before, body, ok := cutMarker(line)
-		if !ok {
+		if !ok || strings.HasPrefix(line, ">") { // a quotation asks for nothing
 			plain = append(plain, line)
 			continue
 		}

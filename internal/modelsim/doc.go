@@ -13,7 +13,8 @@
 // # Directives
 //
 // A line of the prompt that contains "sim:" carries directives to its end,
-// separated by " ;; ". Several such lines are read as one script.
+// separated by " ;; ". Several such lines are read as one script. Lines that begin with
+// ">" quote and ask for nothing.
 //
 //	sim: think weigh it ;; say Looking. ;; run ls -la ;; say The files are %tool%
 //

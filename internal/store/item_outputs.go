@@ -35,7 +35,7 @@ func putOutputs(tx *sqldb.Tx, id thole.ThreadID, c *thread.Commit) error {
 // Item implements thread.Store.
 func (s *Threads) Item(ctx context.Context, id thole.ThreadID, item thole.ItemID) (fold.ItemRecord, error) {
 	return viewOne(ctx, s, func(tx *sqldb.Tx) (fold.ItemRecord, error) {
-		return first(tx, scanItem, `select turn_id, seq, is_open, body from thread_items where thread_id = $1 and item_id = $2 order by seq desc limit 1`, id, item)
+		return first(tx, scanItem, `select turn_id, seq, is_open, body from thread_items where thread_id = $1 and item_id = $2 and not reverted order by seq desc limit 1`, id, item)
 	})
 }
 

@@ -67,7 +67,7 @@ func (s *Threads) commit(tx *sqldb.Tx, c *thread.Commit) error {
 		}
 	}
 	for _, write := range []func(*sqldb.Tx, thole.ThreadID, *thread.Commit) error{
-		putTurns, putSpent, putItems, putOutputs, putAsks, putTodos, putQueue, putUsage,
+		putTurns, putReverted, putSpent, putItems, putOutputs, putAsks, putTodos, putQueue, putUsage,
 	} {
 		if err := write(tx, id, c); err != nil {
 			return err
@@ -122,13 +122,13 @@ func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 	args := []any{
 		t.ID, t.Name, t.Preview, t.Settings.Provider, t.WorkDir(), asJSON(t.Settings), t.NativeID, t.Origin, t.Archived,
 		thole.Millis(t.Updated), int64(t.Seq), int64(t.Turns), t.Open, int64(r.Approvals), int64(r.Inputs), string(r.LastOutcome),
-		r.Paused, int64(r.Step), asJSON(t.Usage), goalOf(t), t.Pinned,
+		r.Paused, int64(r.Step), asJSON(t.Usage), goalOf(t), t.Pinned, t.Retell,
 	}
 	if !c.Create {
 		ok, err := tx.ExecOne(`update threads set name = $2, preview = $3, provider = $4, dir = $5, settings = $6,
 			native_id = $7, origin = $8, archived = $9, updated_at = $10, seq = $11, turns = $12, open_turn = $13,
-			approvals = $14, inputs = $15, last_outcome = $16, paused = $17, step_seq = $18, usage = $19, goal = $20, pinned = $21
-			where id = $1 and seq = $22`, append(args, int64(c.Expected))...)
+			approvals = $14, inputs = $15, last_outcome = $16, paused = $17, step_seq = $18, usage = $19, goal = $20, pinned = $21, retell = $22
+			where id = $1 and seq = $23`, append(args, int64(c.Expected))...)
 		if err == nil && !ok {
 			return thread.ErrStale
 		}
@@ -139,10 +139,10 @@ func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 		return cmp.Or(err, thread.ErrDeleted)
 	}
 	ok, err := tx.ExecOne(`insert into threads (id, name, preview, provider, dir, settings, native_id, origin, archived,
-			updated_at, seq, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage, goal, pinned,
+			updated_at, seq, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage, goal, pinned, retell,
 			app_id, project_id, user_id, source, client, ephemeral, forked_from, parent_id, created_at, floor, files, source_kind, source_at, tools)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)
+			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36)
 		on conflict do nothing`, append(args,
 		t.Owner.App, t.Owner.Project, t.Owner.User, t.Source, t.Client, t.Ephemeral, t.ForkedFrom, t.Parent,
 		thole.Millis(t.Created), int64(t.Floor), asJSON(t.Files), string(t.Files.Kind), t.Files.At(), listOrNone(t.Tools))...)
@@ -273,21 +273,21 @@ func (s *Threads) Fork(ctx context.Context, parent thole.ThreadID, upTo int, c *
 			select $1, turn_id, number, seq, input, client_id, actor, settings,
 				case outcome when 'completed' then 'succeeded' when 'interrupted' then 'canceled' else 'failed' end, outcome,
 				error, usage, executor_id, trace, interrupted, stop, '', '', run, steers, '', created_at, started_at, ended_at, spent, output_schema, native_id
-			from turns where thread_id = $2 and number <= $3 and outcome <> ''`, id, parent, int64(upTo))
+			from turns where thread_id = $2 and number <= $3 and outcome <> '' and not reverted`, id, parent, int64(upTo))
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(`insert into thread_items (thread_id, item_id, turn_id, seq, kind, is_open, body, search)
 			select $1, i.item_id, i.turn_id, i.seq, i.kind, i.is_open, i.body, i.search from thread_items i
 			join turns t on t.thread_id = i.thread_id and t.turn_id = i.turn_id
-			where i.thread_id = $2 and t.number <= $3 and t.outcome <> ''`, id, parent, int64(upTo))
+			where i.thread_id = $2 and t.number <= $3 and t.outcome <> '' and not t.reverted`, id, parent, int64(upTo))
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(`insert into item_outputs (thread_id, turn_id, item_id, start_at, size, body)
 			select $1, o.turn_id, o.item_id, o.start_at, o.size, o.body from item_outputs o
 			join turns t on t.thread_id = o.thread_id and t.turn_id = o.turn_id
-			where o.thread_id = $2 and t.number <= $3 and t.outcome <> ''`, id, parent, int64(upTo))
+			where o.thread_id = $2 and t.number <= $3 and t.outcome <> '' and not t.reverted`, id, parent, int64(upTo))
 		return err
 	})
 }

@@ -116,7 +116,7 @@ func (s *Threads) Thread(ctx context.Context, id thole.ThreadID) (fold.Row, erro
 // Turn implements thread.Store.
 func (s *Threads) Turn(ctx context.Context, id thole.ThreadID, turn thole.TurnID) (fold.Turn, error) {
 	return viewOne(ctx, s, func(tx *sqldb.Tx) (fold.Turn, error) {
-		return first(tx, scanTurn, `select `+turnColumns+` from turns where thread_id = $1 and turn_id = $2`, id, turn)
+		return first(tx, scanTurn, `select `+turnColumns+` from turns where thread_id = $1 and turn_id = $2 and not reverted`, id, turn)
 	})
 }
 
@@ -143,13 +143,13 @@ func ranged(column string, q thread.RangeQuery) string {
 // Turns implements thread.Store.
 func (s *Threads) Turns(ctx context.Context, id thole.ThreadID, q thread.RangeQuery) ([]fold.Turn, error) {
 	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]fold.Turn, error) {
-		return sqldb.All(tx, scanTurn, `select `+turnColumns+` from turns where thread_id = $1`+ranged("number", q), id, int64(q.After), int64(q.Limit))
+		return sqldb.All(tx, scanTurn, `select `+turnColumns+` from turns where thread_id = $1 and not reverted`+ranged("number", q), id, int64(q.After), int64(q.Limit))
 	})
 }
 
 // Items implements thread.Store.
 func (s *Threads) Items(ctx context.Context, id thole.ThreadID, turn thole.TurnID, q thread.RangeQuery) ([]fold.ItemRecord, error) {
-	const columns = `select turn_id, seq, is_open, body from thread_items where thread_id = $1`
+	const columns = `select turn_id, seq, is_open, body from thread_items where thread_id = $1 and not reverted`
 	return viewOne(ctx, s, func(tx *sqldb.Tx) ([]fold.ItemRecord, error) {
 		if turn == "" {
 			return sqldb.All(tx, scanItem, columns+ranged("seq", q), id, int64(q.After), int64(q.Limit))
@@ -167,7 +167,7 @@ func (s *Threads) TurnItems(ctx context.Context, id thole.ThreadID, turns []thol
 	for _, t := range turns {
 		args = append(args, t)
 	}
-	query := `select turn_id, seq, is_open, body from thread_items where thread_id = $1 and turn_id in (` + marks(3, len(turns)) + `)`
+	query := `select turn_id, seq, is_open, body from thread_items where thread_id = $1 and not reverted and turn_id in (` + marks(3, len(turns)) + `)`
 	if said {
 		query += ` and kind in ('user_message', 'message', 'system')`
 	}
@@ -178,7 +178,7 @@ func (s *Threads) TurnItems(ctx context.Context, id thole.ThreadID, turns []thol
 
 // Asks implements thread.Store.
 func (s *Threads) Asks(ctx context.Context, id thole.ThreadID, pendingOnly bool) ([]fold.AskRecord, error) {
-	query := selectAsks
+	query := selectAsks + ` and turn_id not in (select t.turn_id from turns t where t.thread_id = $1 and t.reverted)`
 	if pendingOnly {
 		query += ` and state = 'pending'`
 	}

@@ -223,7 +223,7 @@ func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
 
 const threadColumns = `id, app_id, project_id, user_id, name, preview, settings, native_id, origin, source, client, ephemeral,
 	archived, forked_from, parent_id, created_at, updated_at, seq, floor, turns, open_turn, approvals, inputs, last_outcome,
-	paused, step_seq, usage, files, tools, goal, pinned`
+	paused, step_seq, usage, files, tools, goal, pinned, retell`
 
 func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	t := &r.Thread
@@ -231,7 +231,7 @@ func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	var created, updated int64
 	err = rows.Scan(&t.ID, &t.Owner.App, &t.Owner.Project, &t.Owner.User, &t.Name, &t.Preview, &settings, &t.NativeID, &t.Origin,
 		&t.Source, &t.Client, &t.Ephemeral, &t.Archived, &t.ForkedFrom, &t.Parent, &created, &updated, &t.Seq, &t.Floor, &t.Turns,
-		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage, &files, &tools, &goal, &t.Pinned)
+		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage, &files, &tools, &goal, &t.Pinned, &t.Retell)
 	if err == nil {
 		err = fromJSON(settings, &t.Settings)
 	}

@@ -23,7 +23,7 @@ func ownThreads(_ context.Context, a thole.Actor, _ authz.Action) (authz.Scope, 
 var actions = map[string]authz.Action{
 	"thread.answer":  authz.AnswerAsk,
 	"thread.compact": authz.DeleteThread, "thread.delete": authz.DeleteThread,
-	"thread.fork": authz.RunThread, "thread.update": authz.RunThread, "thread.start_turn": authz.RunThread, "thread.steer": authz.RunThread, "thread.interrupt": authz.RunThread,
+	"thread.fork": authz.RunThread, "thread.revert": authz.RunThread, "thread.update": authz.RunThread, "thread.start_turn": authz.RunThread, "thread.steer": authz.RunThread, "thread.interrupt": authz.RunThread,
 	"thread.enqueue": authz.RunThread, "thread.edit_queued": authz.RunThread, "thread.remove_queued": authz.RunThread, "thread.reorder_queued": authz.RunThread,
 	"thread.start_queued": authz.RunThread, "thread.promote_queued": authz.RunThread,
 	"thread.set_goal": authz.RunThread, "thread.report_goal": authz.RunThread, "thread.clear_goal": authz.RunThread,

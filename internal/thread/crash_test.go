@@ -1,6 +1,7 @@
 package thread_test
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,6 +105,8 @@ func crashWork(w *crash.Work) error {
 	do("named", err)
 	_, err = m.Fork(bg, me, crashed, thread.Fork{ID: forked})
 	do("forked", err)
+	_, err = m.Revert(bg, me, forked, first.ID)
+	do("reverted", err)
 	_, err = m.SetGoal(bg, me, doomed, thread.SetGoal{Objective: new("reach it")})
 	do("goal doomed", err)
 	if th, err = m.Get(bg, me, doomed); err == nil {
@@ -203,8 +206,11 @@ func TestKilledAtEveryStep(t *testing.T) {
 				}
 			case "forked":
 				items, err := m.Items(bg, me, forked, "", all)
-				if err != nil || len(items.Items) == 0 {
-					t.Fatalf("fork has %d items, %v", len(items.Items), err)
+				log, lerr := m.Events(bg, me, forked, before.seq, 10)
+				th, terr := m.Get(bg, me, forked)
+				gone := slices.ContainsFunc(log, func(e event.Event) bool { return e.Kind == event.ThreadReverted })
+				if err := errors.Join(err, lerr, terr); err != nil || (len(items.Items) == 0) != gone || th.Retell != gone || has("reverted") && !gone {
+					t.Fatalf("fork has %d items, reverted %v, retold %v, %v", len(items.Items), gone, th.Retell, err)
 				}
 			}
 		}

@@ -3,8 +3,6 @@ package thread
 import (
 	"cmp"
 	"context"
-	"errors"
-	"time"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -38,15 +36,15 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	if err != nil {
 		return fold.Thread{}, err
 	}
-	origin := cmp.Or(parent.NativeID, parent.Origin)
+	origin, retell := cmp.Or(parent.NativeID, parent.Origin), parent.Retell
 	if upTo < whole {
 		todos = nil // the list is that of later work
-		if origin, err = m.nativeAt(ctx, id, upTo); err != nil {
+		if origin, retell, err = m.nativeAt(ctx, id, upTo); err != nil {
 			return fold.Thread{}, err
 		}
 	}
 	born := event.Created{
-		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: origin, Turns: upTo, Todos: todos, Ephemeral: p.Ephemeral,
+		Owner: parent.Owner, Source: p.Source, Client: p.Client, ForkedFrom: id, Origin: origin, Retell: retell, Turns: upTo, Todos: todos, Ephemeral: p.Ephemeral,
 		Files: filesOf(parent.Files), Tools: parent.Tools,
 	}
 	if upTo > 0 {
@@ -56,31 +54,14 @@ func (m *Machine) Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID
 	if p.Name != nil {
 		name = p.Name
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, savingTime, thole.Errorf(thole.CodeBusy, "the files of the thread's last turn are still being saved").
-		WithHint("fork it when they are, or up to an earlier turn; thole thread show says how far they are"))
-	defer cancel()
-	tick := time.NewTicker(savingLook)
-	defer tick.Stop()
-	for {
-		t, err := m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &settings, Name: name}, base,
+	var t fold.Thread
+	err = whenSaved(ctx, "fork", func(ctx context.Context) (err error) {
+		t, err = m.birth(ctx, actor, p.ID, event.Data{Created: &born, Settings: &settings, Name: name}, base,
 			func(c *Commit) error { return m.store.Fork(ctx, id, upTo, c) })
-		if !errors.Is(err, ErrSaving) {
-			return t, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fold.Thread{}, context.Cause(ctx)
-		}
-	}
+		return err
+	})
+	return t, err
 }
-
-// A turn has its outcome before its files and its agent's memory are saved. A fork at it waits
-// that long: it would begin without what was said last.
-const (
-	savingTime = 30 * time.Second
-	savingLook = 50 * time.Millisecond
-)
 
 // forkAt is the number of the last turn that a fork keeps, at most whole.
 func (m *Machine) forkAt(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork, whole int) (int, error) {
@@ -100,17 +81,20 @@ func (m *Machine) forkAt(ctx context.Context, actor thole.Actor, id thole.Thread
 	return whole, nil
 }
 
-// nativeAt is the provider session as a turn left it, "" before the first.
-func (m *Machine) nativeAt(ctx context.Context, id thole.ThreadID, number int) (string, error) {
+// nativeAt is the provider session as a turn left it, "" before the first. One that turns
+// were reverted from still remembers them, so the agent of the fork reads the rest instead.
+func (m *Machine) nativeAt(ctx context.Context, id thole.ThreadID, number int) (native string, retell bool, err error) {
 	if number == 0 {
-		return "", nil
+		return "", false, nil
 	}
 	turns, err := m.store.Turns(ctx, id, RangeQuery{After: uint64(number) + 1, Desc: true, Limit: 1})
-	if err != nil {
-		return "", failed("read turn", err)
+	switch {
+	case err != nil:
+		return "", false, failed("read turn", err)
+	case len(turns) == 0:
+		return "", false, nil
+	case turns[0].Number < number:
+		return "", true, nil
 	}
-	if len(turns) == 0 {
-		return "", nil
-	}
-	return turns[0].Native, nil
+	return turns[0].Native, false, nil
 }

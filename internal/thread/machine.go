@@ -298,7 +298,7 @@ func (m *Machine) commit(ctx context.Context, l *live, actor thole.Actor, step s
 			if _, err := m.refresh(ctx, l); err != nil {
 				return nil, err
 			}
-		case errors.Is(err, ErrRepeat), errors.Is(err, ErrFenced), errors.Is(err, ErrExists):
+		case errors.Is(err, ErrRepeat), errors.Is(err, ErrFenced), errors.Is(err, ErrExists), errors.Is(err, ErrSaving), errors.Is(err, ErrNone):
 			return nil, err
 		default:
 			if !m.happened(l, w.c.Events[0].ID) {

@@ -27,6 +27,9 @@ type Service interface {
 	Get(ctx context.Context, actor thole.Actor, id thole.ThreadID) (fold.Thread, error)
 	List(ctx context.Context, actor thole.Actor, f Filter) (Page[fold.Thread], error)
 	Fork(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Fork) (fold.Thread, error)
+	// Revert takes a turn and all later ones out of the thread, and out of what its agent
+	// remembers. Files stay as they are. A busy thread is thole.CodeBusy.
+	Revert(ctx context.Context, actor thole.Actor, id thole.ThreadID, before thole.TurnID) (fold.Thread, error)
 	// Update changes name, settings or archived state; nil fields stay.
 	Update(ctx context.Context, actor thole.Actor, id thole.ThreadID, p Update, when ...Precondition[fold.Thread]) (fold.Thread, error)
 	// Delete removes a thread for good: no other one ever gets its id.

@@ -21,7 +21,7 @@ var (
 	ErrRepeat = errors.New("thread: event repeated")
 	// ErrExists: a thread with that id exists.
 	ErrExists = errors.New("thread: id in use")
-	// ErrSaving: the files and the agent's memory of a fork's last turn are still being saved.
+	// ErrSaving: the files and the agent's memory of the last turn are still being saved.
 	ErrSaving = errors.New("thread: the last turn is still being saved")
 	// ErrDeleted: a thread with that id was deleted.
 	ErrDeleted = errors.New("thread: id was deleted")

@@ -18,6 +18,7 @@ var want = map[event.Kind][6]string{
 	event.ThreadCreated:  {"-", "-", "-", "-", "-", "-"},
 	event.ThreadUpdated:  {"i", "q", "r", "w", "p", "o"},
 	event.ThreadDeleted:  {"i", "q", "r", "w", "p", "o"},
+	event.ThreadReverted: {"i", "-", "-", "-", "-", "-"},
 	event.ThreadStatus:   {"-", "-", "-", "-", "-", "-"},
 	event.TurnStarted:    {"q", "-", "-", "-", "-", "-"},
 	event.TurnPhase:      {"-", "qr", "q", "p", "-", "o"},
@@ -136,11 +137,11 @@ func TestFoldObeysTable(t *testing.T) {
 		event.QueueAdded: {Message: &event.Message{ID: "m3"}}, event.QueueEdited: {Message: &event.Message{ID: "m1"}},
 		event.QueueRemoved: {MessageID: "m1"}, event.QueueReordered: {Order: []thole.MessageID{"m2", "m1"}},
 		event.TurnPhase: {Phase: thole.PhaseClaimed}, event.TurnEnded: {Outcome: thole.OutcomeCompleted},
-		event.ThreadStatus: {}, event.ItemDelta: {},
+		event.ThreadStatus: {}, event.ItemDelta: {}, event.ThreadReverted: {Cut: &event.Cut{Turn: "turn", Number: 1}},
 	}
 	about := func(k event.Kind) thole.TurnID {
 		switch k {
-		case event.ThreadUpdated, event.ThreadDeleted, event.GoalUpdated, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
+		case event.ThreadUpdated, event.ThreadDeleted, event.ThreadReverted, event.GoalUpdated, event.QueueAdded, event.QueueEdited, event.QueueRemoved, event.QueueReordered:
 			return ""
 		case event.TurnStarted:
 			return "turn2"
@@ -177,7 +178,7 @@ func TestFoldObeysTable(t *testing.T) {
 				if k == event.NoteReported && from == fold.Idle {
 					allowed = false // a note about a turn needs the turn
 				}
-				if k == event.TurnStarted && from == fold.Over {
+				if (k == event.TurnStarted || k == event.ThreadReverted) && from == fold.Over {
 					allowed = true // another turn: after one that is over the thread is idle
 				}
 				if k == event.TurnPhase && from == fold.Idle {

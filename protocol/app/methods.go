@@ -107,6 +107,7 @@ func threadMethods() []Method {
 		note("thread/tokenUsage/updated", UsageUpdated{}),
 		exp(note("thread/queue/changed", ThreadRef{})),
 		note("thread/goal/updated", GoalUpdated{}),
+		note("thread/reverted", ThreadRef{}),
 		note("thread/goal/cleared", ThreadRef{}),
 		note("turn/started", TurnNotification{}),
 		note("turn/completed", TurnNotification{}),

@@ -272,6 +272,14 @@ type ThreadRevertParams struct {
 	BeforeTurnID string `json:"beforeTurnId"`
 }
 
+// ThreadRevertResult is a thread as it is then, with the cursors that its history is read
+// from, newest first.
+type ThreadRevertResult struct {
+	ThreadResult
+	TurnsBackwardsCursor *string `json:"turnsBackwardsCursor"`
+	ItemsBackwardsCursor *string `json:"itemsBackwardsCursor"`
+}
+
 // ThreadListResult is a page of threads.
 type ThreadListResult struct {
 	Data []Thread `json:"data"`

@@ -38,6 +38,8 @@ type RunRequest struct {
 type SessionSettings struct {
 	Resume string `json:"resume,omitempty"`
 	Fork   bool   `json:"fork,omitempty"`
+	// Fresh wants a new session, also where one runs.
+	Fresh bool `json:"fresh,omitempty"`
 	// Tools are the thread's client's own.
 	Tools []event.ClientTool `json:"tools,omitempty"`
 	event.Settings
@@ -76,7 +78,7 @@ type Run struct {
 // Revision is raised whenever a request gets a member that the executords before would
 // refuse: they refuse what they do not know. Executors outlive the server, so a new one
 // meets those that an earlier one started.
-const Revision = 3
+const Revision = 4
 
 // Status is what the executor is doing.
 type Status struct {

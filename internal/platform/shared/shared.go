@@ -158,6 +158,8 @@ func (v View) Event(e event.Event) (event.Event, bool) {
 	case event.ThreadStatus:
 		out.Status = d.Status
 	case event.ThreadDeleted, event.TurnInterrupt, event.StepStarted, event.StepEnded, event.StepReset:
+	case event.ThreadReverted:
+		out.Cut = d.Cut
 	case event.TurnStarted:
 		out.Input = v.input(d.Input)
 	case event.TurnPhase:

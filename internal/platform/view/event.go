@@ -136,6 +136,8 @@ func OfEvent(e event.Event) Event {
 		v.Data.Order = append(v.Data.Order, string(id))
 	}
 	switch e.Kind {
+	case event.ThreadReverted:
+		v.RunID = string(d.Cut.Turn)
 	case event.ItemDelta:
 		v.Data.Offset = &d.Offset
 	case event.AskRequested:

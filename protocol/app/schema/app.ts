@@ -1239,6 +1239,12 @@ export type ThreadRevertParams = {
   beforeTurnId: string;
 };
 
+export type ThreadRevertResult = {
+  thread: Thread;
+  turnsBackwardsCursor: string | null;
+  itemsBackwardsCursor: string | null;
+};
+
 export type ThreadSearchResult = {
   data: ThreadMatch[];
   nextCursor: string | null;
@@ -1566,7 +1572,7 @@ export type ClientRequests = {
   "thread/goal/get": { params: ThreadParams; result: GoalGetResult };
   "thread/goal/set": { params: GoalSetParams; result: GoalSetResult };
   "thread/goal/clear": { params: ThreadParams; result: GoalClearResult };
-  "thread/revert": { params: ThreadRevertParams; result: unknown };
+  "thread/revert": { params: ThreadRevertParams; result: ThreadRevertResult };
   "thread/section/move": { params: ThreadSectionMoveParams; result: Empty };
   "threadSection/list": { params: ListParams; result: ThreadSectionListResult };
   "review/start": { params: ReviewStartParams; result: ReviewStartResult };
@@ -1632,6 +1638,7 @@ export type Notifications = {
   "thread/tokenUsage/updated": UsageUpdated;
   "thread/queue/changed": ThreadRef;
   "thread/goal/updated": GoalUpdated;
+  "thread/reverted": ThreadRef;
   "thread/goal/cleared": ThreadRef;
   "turn/started": TurnNotification;
   "turn/completed": TurnNotification;
