@@ -99,25 +99,29 @@ func (e *Env) sessionFindings(ctx context.Context) (out []doctor.Finding) {
 }
 
 func printFindings(w io.Writer, findings []doctor.Finding) {
+	wide := 0
+	for _, f := range findings {
+		wide = max(wide, cellsOf(f.Part))
+	}
 	for _, f := range findings {
 		if f.OK {
 			state := "ok      "
 			if f.Unknown {
 				state = "unknown "
 			}
-			putf(w, "%s %-15s %s\n", state, f.Part, f.Found)
+			putf(w, "%s %-*s %s\n", state, wide, f.Part, f.Found)
 			continue
 		}
 		state := "optional"
 		if f.Needed {
 			state = "missing "
 		}
-		putf(w, "%s %-15s %s\n", state, f.Part, f.Problem)
+		putf(w, "%s %-*s %s\n", state, wide, f.Part, f.Problem)
 		if f.Disables != "" {
-			putf(w, "         %-15s disables %s\n", "", f.Disables)
+			putf(w, "         %-*s disables %s\n", wide, "", f.Disables)
 		}
 		if f.Fix != "" {
-			putf(w, "         %-15s try: %s\n", "", f.Fix)
+			putf(w, "         %-*s try: %s\n", wide, "", f.Fix)
 		}
 	}
 }
