@@ -203,6 +203,10 @@ export class Conversation {
 
   private react(event: ServerEvent): void {
     if (event.type === "session.deleted") return this.vanish();
+    if (event.type === "session.reverted") {
+      this.chat.messages = [];
+      return void this.load();
+    }
     const before = this.side.get();
     this.side.set(fold(before, event));
     if (event.type === "run.started") this.has(event.data.client_id);
