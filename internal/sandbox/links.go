@@ -10,10 +10,11 @@ import (
 // maxLinks is how many links a path may lead through.
 const maxLinks = 40
 
-// linksOn are the links that a path leads through, each by its real directory and its name.
-func linksOn(path string) (links []string) {
-	at, todo := "/", strings.Split(path, "/")
-	for len(todo) > 0 {
+// Follow is where a path leads, whether or not there is anything, and the links on its way,
+// each by its real directory and its name. It ends at the link that is one too many.
+func Follow(path string) (at string, links []string) {
+	at = "/"
+	for todo := strings.Split(path, "/"); len(todo) > 0; {
 		name := todo[0]
 		todo = todo[1:]
 		switch name {
@@ -30,14 +31,14 @@ func linksOn(path string) (links []string) {
 			continue
 		}
 		if links = append(links, next); len(links) > maxLinks {
-			return links
+			return next, links
 		}
 		if filepath.IsAbs(target) {
 			at = "/"
 		}
 		todo = append(strings.Split(target, "/"), todo...)
 	}
-	return links
+	return at, links
 }
 
 // planted refuses entries that give more than the others do through a link in a writable

@@ -241,12 +241,13 @@ func (p *Policy) add(e exec.FSEntry, at Place) error {
 // rule adds a path and, when links lead elsewhere, the place it really is.
 func (p *Policy) rule(path string, access Access) {
 	path = filepath.Clean(path)
+	_, via := Follow(path)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		p.rules = append(p.rules, rule{path: realParent(path), access: access, via: linksOn(path)})
+		p.rules = append(p.rules, rule{path: realParent(path), access: access, via: via})
 		return
 	}
-	p.rules = append(p.rules, rule{path: real, access: access, exists: true, via: linksOn(path)})
+	p.rules = append(p.rules, rule{path: real, access: access, exists: true, via: via})
 	if real == path {
 		return
 	}

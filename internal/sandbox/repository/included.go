@@ -1,14 +1,13 @@
 package repository
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/tholehq/thole/internal/sandbox"
 	"github.com/tholehq/thole/internal/workspace/beneath"
 )
 
@@ -92,39 +91,9 @@ func expand(path, from, home string) string {
 // follow is where a path leads that a configuration names. A link on the way is refused
 // where agents could replace it.
 func (p Place) follow(path string) (string, error) {
-	const maxLinks = 40
-	at, links := "/", 0
-	for todo := strings.Split(path, "/"); len(todo) > 0; {
-		name := todo[0]
-		todo = todo[1:]
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			at = filepath.Dir(at)
-			continue
-		}
-		next := filepath.Join(at, name)
-		fi, err := os.Lstat(next)
-		if err != nil {
-			return filepath.Join(append([]string{next}, todo...)...), nil //nolint:nilerr // what is not there is not there for git either
-		}
-		if fi.Mode()&fs.ModeSymlink == 0 {
-			at = next
-			continue
-		}
-		to, err := os.Readlink(next)
-		if links++; err != nil || links > maxLinks {
-			return next, nil //nolint:nilerr // git gets no farther either
-		}
-		if p.writable(next) {
-			real, _ := filepath.EvalSymlinks(path)
-			return "", refuse(path, "is named by the configuration of git and led to by a symbolic link, which an agent could replace").WithHint("name %s itself in the configuration", cmp.Or(real, "what it leads to"))
-		}
-		if filepath.IsAbs(to) {
-			at = "/"
-		}
-		todo = append(strings.Split(to, "/"), todo...)
+	at, links := sandbox.Follow(path)
+	if slices.ContainsFunc(links, p.writable) {
+		return "", refuse(path, "is named by the configuration of git and led to by a symbolic link, which an agent could replace").WithHint("name %s itself in the configuration", at)
 	}
 	return at, nil
 }
