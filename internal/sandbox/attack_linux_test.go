@@ -432,6 +432,31 @@ func TestPatternsCover(t *testing.T) {
 	}
 }
 
+// TestPlacesInADeniedDirectory: the more specific entry wins for programs too. Nothing else of
+// the directory is shown, and nothing is made there.
+func TestPlacesInADeniedDirectory(t *testing.T) {
+	lab.EveryUser(t, func(t *testing.T) {
+		c := newCell(t)
+		if err := os.MkdirAll(c.dir+"/no/open/deep", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []string{"/no/secret", "/no/shown", "/no/open/f"} {
+			if err := os.WriteFile(c.dir+f, []byte("content"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := c.policy(protocol.NetworkRestricted, nil, entry(c.dir+"/no", protocol.AccessDeny), entry(c.dir+"/no/shown", protocol.AccessRead), entry(c.dir+"/no/open", protocol.AccessWrite))
+		if out, ok := c.run(p, nil, "/bin/sh", "-c", "cat no/shown no/open/f && echo x > no/open/made"); !ok || out != "contentcontent" {
+			t.Errorf("what the entries show: %s", out)
+		}
+		for _, script := range []string{"cat no/secret", "ls no", "chmod 755 no", "echo x > no/made", "echo x > no/shown", "mkdir no/new", "rmdir no/open/deep && mv no/open no/other"} {
+			if out, ok := c.run(p, nil, "/bin/sh", "-c", script); ok {
+				t.Errorf("%s: %s", script, out)
+			}
+		}
+	})
+}
+
 // TestTheHostsProcesses: whatever a profile lists, a program sees the processes of its
 // sandbox and file calls see none.
 func TestTheHostsProcesses(t *testing.T) {

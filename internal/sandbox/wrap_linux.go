@@ -170,6 +170,7 @@ func (p *Policy) mounts(box *Box, stays *Stays) error {
 		box.Add("--tmpfs", "/")
 	}
 	box.Kernel().First()
+	var seal []string // what is denied but for places in it, which are laid first
 	for i, r := range p.rules {
 		if r.path == "/" || i+1 < len(p.rules) && p.rules[i+1].path == r.path {
 			continue // the root is laid; of equals the last one decides
@@ -203,10 +204,18 @@ func (p *Policy) mounts(box *Box, stays *Stays) error {
 		case Read:
 			box.Add("--ro-bind", r.path, r.path)
 		case None:
+			if p.shownIn(r.path, i) {
+				box.Add("--perms", "0111", "--tmpfs", r.path)
+				seal = append(seal, r.path)
+				continue
+			}
 			if err := hide(r.path, box); err != nil {
 				return err
 			}
 		}
+	}
+	for _, path := range seal {
+		box.Add("--remount-ro", path)
 	}
 	for _, l := range p.links { // /bin is a link on many systems
 		if p.Access("/") == None && p.Access(filepath.Dir(l.path)) == None {
@@ -225,6 +234,13 @@ func (p *Policy) above(path string, i int) Access {
 		}
 	}
 	return access
+}
+
+// shownIn reports whether rules after the i-th show something that is in a directory.
+func (p *Policy) shownIn(dir string, i int) bool {
+	return slices.ContainsFunc(p.rules[i+1:], func(r rule) bool {
+		return r.access != None && !r.link && r.exists && r.path != dir && within(r.path, dir)
+	})
 }
 
 // hide covers a path with something unreadable.

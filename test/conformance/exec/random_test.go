@@ -35,12 +35,12 @@ func TestRandomRequests(t *testing.T) {
 }
 
 func randomRequests(t *testing.T) {
-	cases, first, whole := 300, 0, 40*time.Second
+	cases, first, whole := 400, 0, 40*time.Second
 	if os.Getuid() != 0 {
 		cases, whole = 40, 20*time.Second
 	}
 	if os.Getenv("THOLE_SOAK") != "" {
-		cases, whole = 200*cases, 5*time.Minute
+		cases, whole = 150*cases, 5*time.Minute
 	}
 	if one := os.Getenv("THOLE_CASE"); one != "" {
 		n, err := strconv.Atoi(one)
