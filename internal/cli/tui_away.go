@@ -58,7 +58,7 @@ func (w withoutDirectory) Read(ctx context.Context) ([]byte, error) {
 	var method string
 	var params map[string]json.RawMessage
 	if json.Unmarshal(text, &m) != nil || json.Unmarshal(m["method"], &method) != nil || json.Unmarshal(m["params"], &params) != nil {
-		return text, nil // the server says what is wrong with it
+		return text, nil //nolint:nilerr // the server says what is wrong with it
 	}
 	if method != "thread/start" && method != "thread/resume" && method != "thread/fork" {
 		return text, nil

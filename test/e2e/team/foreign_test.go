@@ -29,7 +29,6 @@ type member struct {
 	*browser
 	s   *server
 	ids map[string]string
-	one bool // the owner: what is theirs has the word
 }
 
 // asked is an answer, and what of it does not depend on the ids and the moment.
