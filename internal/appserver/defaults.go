@@ -48,12 +48,13 @@ func (s *Server) defaults(ctx context.Context, c *conn) (event.Settings, error) 
 	return event.Settings{}, nil
 }
 
-// configRead returns what a new thread starts with. A directory that the user of this
-// machine names is trusted: what its files may do is decided by the profile and the box,
-// not by the terminal that asks.
+// configRead returns what a new thread starts with. A directory that a client names is
+// trusted: what its files may do is decided by the profile and the box, not by the terminal
+// that asks, and of a directory elsewhere nothing is seen here. A terminal whose directory is
+// not trusted begins no thread before its user has it recorded, which nothing here needs.
 func (s *Server) configRead(ctx context.Context, c *conn, p *app.ConfigReadParams) (answer, error) {
 	var projects map[string]app.ProjectTrust
-	if dir := str(p.Cwd); dir != "" && c.local() {
+	if dir := str(p.Cwd); dir != "" {
 		projects = map[string]app.ProjectTrust{dir: {TrustLevel: "trusted"}}
 	}
 	def, err := s.defaults(ctx, c)

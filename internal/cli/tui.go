@@ -61,6 +61,9 @@ func newTUI(env *Env) *cobra.Command {
 				return err
 			}
 			if b.server != nil {
+				if dir != "" {
+					return thole.Errorf(thole.CodeInvalid, "a server does not see directories of this machine").WithHint("leave -C out: the thread begins without files")
+				}
 				return env.awayTUI(cmd.Context(), b, path, argv)
 			}
 			argv = append(argv, "--remote", "unix://"+daemon.Socket(b.home))

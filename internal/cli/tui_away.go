@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -30,7 +32,7 @@ func (e *Env) awayTUI(ctx context.Context, b *bridge, path string, argv []string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = ws.NewServer(ws.Options{IgnoreBinary: true, PingEvery: 30 * time.Second}, func(ctx context.Context, s jsonrpc.Stream) { _ = b.carry(ctx, s) }).Serve(serving, l)
+		_ = ws.NewServer(ws.Options{IgnoreBinary: true, PingEvery: 30 * time.Second}, func(ctx context.Context, s jsonrpc.Stream) { _ = b.carry(ctx, withoutDirectory{s}) }).Serve(serving, l)
 	}()
 	defer func() { stop(); <-done }()
 	cmd := exec.Command(path, append(argv[1:], "--remote", "unix://"+socket)...)
@@ -41,4 +43,29 @@ func (e *Env) awayTUI(ctx context.Context, b *bridge, path string, argv []string
 		return ExitError(ended.ExitCode())
 	}
 	return err
+}
+
+// withoutDirectory leaves the directory in which the TUI stands out of what it asks: the server
+// does not see it, and a thread there begins without files.
+type withoutDirectory struct{ jsonrpc.Stream }
+
+func (w withoutDirectory) Read(ctx context.Context) ([]byte, error) {
+	text, err := w.Stream.Read(ctx)
+	if err != nil || !bytes.Contains(text, []byte(`"thread/`)) || !bytes.Contains(text, []byte(`"cwd"`)) {
+		return text, err
+	}
+	var m map[string]json.RawMessage
+	var method string
+	var params map[string]json.RawMessage
+	if json.Unmarshal(text, &m) != nil || json.Unmarshal(m["method"], &method) != nil || json.Unmarshal(m["params"], &params) != nil {
+		return text, nil //nolint:nilerr // the server says what is wrong with it
+	}
+	if method != "thread/start" && method != "thread/resume" && method != "thread/fork" {
+		return text, nil
+	}
+	delete(params, "cwd")
+	if m["params"], err = json.Marshal(params); err != nil {
+		return nil, err
+	}
+	return json.Marshal(m)
 }

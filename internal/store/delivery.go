@@ -45,6 +45,25 @@ func (d *Delivery) Watch(fn func()) (cancel func()) {
 	return d.db.Subscribe(deliveryTopic, func(string) { fn() })
 }
 
+const jobsTopic = "jobs"
+
+// WatchOwners calls fn with the owner of what was changed, after any server changed a job or its
+// batch; with the zero owner when changes may have been missed.
+func (d *Delivery) WatchOwners(fn func(thole.Owner)) (cancel func()) {
+	return d.db.Subscribe(jobsTopic, func(key string) {
+		var o thole.Owner
+		if f := strings.Split(key, " "); len(f) == 3 {
+			o = thole.Owner{App: thole.AppID(f[0]), Project: thole.ProjectID(f[1]), User: thole.UserID(f[2])}
+		}
+		fn(o)
+	})
+}
+
+// changes says whose jobs a transaction changes, once it is committed.
+func (tx deliveryTx) changes(o thole.Owner) {
+	tx.Notify(jobsTopic, string(o.App)+" "+string(o.Project)+" "+string(o.User))
+}
+
 // View implements delivery.Store.
 func (d *Delivery) View(ctx context.Context, fn func(delivery.Tx) error) error {
 	return d.db.View(ctx, func(tx *sqldb.Tx) error { return fn(deliveryTx{tx, d.db.server}) })
@@ -99,6 +118,7 @@ func (tx deliveryTx) InsertLane(l *delivery.Lane) error {
 }
 
 func (tx deliveryTx) UpdateLane(l *delivery.Lane) error {
+	tx.changes(l.Owner)
 	return put(tx.Tx, laneTable(), laneColumns(l), &l.Version)
 }
 

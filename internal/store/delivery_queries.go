@@ -19,6 +19,7 @@ func (tx deliveryTx) JobByDedupe(laneID, key string) (*delivery.Job, error) {
 }
 
 func (tx deliveryTx) InsertJob(j *delivery.Job) error {
+	tx.changes(j.Owner)
 	if _, err := tx.Exec(jobTable().insert, arguments(jobColumns(j))...); err != nil || tx.server == "" {
 		return err
 	}
@@ -26,6 +27,7 @@ func (tx deliveryTx) InsertJob(j *delivery.Job) error {
 }
 
 func (tx deliveryTx) UpdateJob(j *delivery.Job) error {
+	tx.changes(j.Owner)
 	return put(tx.Tx, jobTable(), jobColumns(j), &j.Version)
 }
 

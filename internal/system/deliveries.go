@@ -42,6 +42,7 @@ type deliveries struct {
 	compose *message.Writer
 	keep    time.Duration // of ended jobs
 	db      *store.DB
+	access  delivery.Access
 	scope   executor.Scope
 	log     *slog.Logger
 
@@ -53,7 +54,7 @@ type deliveries struct {
 }
 
 func newDeliveries(cfg *config.Config, db *store.DB, access delivery.Access, m *meter, log *slog.Logger) (_ *deliveries, err error) {
-	d := &deliveries{db: db, keep: cfg.Delivery.Keep, scope: executor.Scope(cfg.Executor.Scope), meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
+	d := &deliveries{db: db, access: access, keep: cfg.Delivery.Keep, scope: executor.Scope(cfg.Executor.Scope), meter: m, changed: make(chan struct{}), wake: func(*delivery.Candidate) {}, log: log}
 	if d.keeper, err = artifact.New(artifact.Config{Dir: filepath.Join(cfg.Home, "artifacts"), Store: db.Artifacts()}); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ type web struct {
 // openWeb binds the address and builds what answers there.
 func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, self identity, near *peers, sessions *session.Manager, accounts *people.Machine, threads *thread.Machine, contract *appserver.Server, agents *registry.Registry, d *deliveries, methods map[string]daemon.Method, asked *executors.Service, changed *changes.Service, spending *spend.Service, m *meter, secrets *vault.Vault, trail *audit.Log, connections httpapi.Connections, sources httpapi.Sources, alive func() error) (*web, error) {
 	m.watch(db)
-	ln, err := listenWeb(ctx, o.Config.HTTP, sessions)
+	ln, err := listenWeb(ctx, o.Config.HTTP, o.Role == "serve", sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *System) openWeb(ctx context.Context, o Options, db *store.DB, self iden
 		Identity: accounts, SSO: singleSignOn(o, at.base), Contract: contract.Serve, Methods: func(name string) httpapi.Method { return httpapi.Method(managed[name]) },
 		Threads: threads, Providers: offered(agents, o.Demo), Settle: agents.Settle, Index: db.Index(), Keys: db.Idempotency(),
 		Sessions: sessions, Cookies: guard.NewCookies(self.cookies(o.Config.Home), at.tls), Guard: guard.New(guard.Config{Hosts: at.hosts, TLS: at.tls}), Metrics: m.set.Handler(),
-		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, DeliveriesChanged: d.nextChange,
+		Deliveries: func(name string) httpapi.Method { return httpapi.Method(methods[name]) }, JobsChanged: d.jobsChanged,
 		Tickets: tickets(db, self), Elsewhere: near.elsewhere, LiveNetwork: asked.LiveNetwork, Files: asked, Changes: changed, Network: asked, Previews: ports, Spend: spending, Vault: secrets, Audit: trail, Connections: connections, Ready: readyParts(db, o.Config.Server, alive, offered(agents, o.Demo), connections), OwnConfig: ownConfig(o), Sources: sources, TrustedProxies: proxies, Private: privatePaths(o.Config.Home), Local: at.local, UI: o.UI, Version: version.Version, Log: o.Log,
 	})
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/tholehq/thole/internal/platform/session"
 )
 
-// listenWeb binds to loopback, and beyond it only when there is a token for those
-// who come over the network.
-func listenWeb(ctx context.Context, c config.HTTP, sessions *session.Manager) (net.Listener, error) {
+// listenWeb binds to loopback, and beyond it only when there is a way in for those who come
+// over the network: a token, or the accounts of a server.
+func listenWeb(ctx context.Context, c config.HTTP, accounts bool, sessions *session.Manager) (net.Listener, error) {
 	tokens, err := sessions.Tokens(ctx, thole.LocalUser)
 	if err != nil {
 		return nil, err
 	}
-	if err := guard.CheckListen(c.Listen, len(tokens) > 0); err != nil {
+	if err := guard.CheckListen(c.Listen, accounts || len(tokens) > 0); err != nil {
 		return nil, err
 	}
 	var serving *tls.Config

@@ -70,8 +70,8 @@ type follower struct {
 	r       *http.Request
 	sources []*followed
 	watch   *thread.Subscription // nil on a session's own stream
-	jobs    func() <-chan struct{}
-	changed <-chan struct{}
+	changed <-chan struct{}      // jobs of theirs
+	unheard func()               // ends it; nil without jobs
 	alive   *time.Timer
 }
 
@@ -132,8 +132,8 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, named []string, 
 			s.refuse(w, r, err)
 			return
 		}
-		if f.jobs = s.cfg.DeliveriesChanged; f.jobs != nil {
-			f.changed = f.jobs()
+		if s.cfg.JobsChanged != nil {
+			f.changed, f.unheard = s.cfg.JobsChanged(context.WithoutCancel(r.Context()), f.who.actor)
 		}
 	}
 	for i, id := range named {
@@ -184,6 +184,9 @@ func (s *Server) open(ctx context.Context, actor thole.Actor, id thole.ThreadID,
 }
 
 func (f *follower) close() {
+	if f.unheard != nil {
+		f.unheard()
+	}
 	for _, src := range f.sources {
 		src.sub.Close()
 	}

@@ -105,7 +105,6 @@ func (f *follower) wait() (*followed, *thread.Batch, wake) {
 func (f *follower) take(src *followed, batch *thread.Batch, woke wake) bool {
 	switch woke {
 	case wokeJobs:
-		f.changed = f.jobs()
 		b, _ := json.Marshal(jobsEvent(f.cfg.Now())) // plain data always encodes
 		f.data(b)
 	case wokeWatch:

@@ -66,8 +66,9 @@ type Config struct {
 	Guard   *guard.Guard
 	// Deliveries finds a delivery method by its wire name; nil: there are none.
 	Deliveries func(method string) Method
-	// DeliveriesChanged returns a channel that is closed at the next change.
-	DeliveriesChanged func() <-chan struct{}
+	// JobsChanged gives a word after each change of a job that the actor may read, or of several at
+	// once, until it is cancelled; nil: there are no jobs.
+	JobsChanged func(ctx context.Context, actor thole.Actor) (changed <-chan struct{}, cancel func())
 	// Files says how far threads' files are saved; nil: no files are.
 	Files Files
 	// Changes compares threads' files and brings changes out; nil: nobody does.

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tholehq/thole/internal/testkit/lab"
 	"github.com/tholehq/thole/internal/testkit/poll"
@@ -27,7 +29,6 @@ type member struct {
 	*browser
 	s   *server
 	ids map[string]string
-	one bool // the owner: what is theirs has the word
 }
 
 // asked is an answer, and what of it does not depend on the ids and the moment.
@@ -242,7 +243,7 @@ func TestNothingOfAnothers(t *testing.T) {
 	_, code, _ := strings.Cut(s.set, "#code=")
 	root := s.enter("/auth/account", map[string]any{"code": code, "login": "root", "password": chosen})
 	people := map[string]*member{}
-	for _, login := range []string{"ada", "eve"} {
+	for _, login := range []string{"ada", "eve", "max"} {
 		_, made := s.send(root, "/methods", map[string]any{"method": "thole/user/add", "params": map[string]any{"login": login}})
 		_, code, _ := strings.Cut(made["url"].(string), "#code=")
 		people[login] = &member{browser: s.enter("/auth/account", map[string]any{"code": code, "password": chosen}), s: s}
@@ -411,11 +412,60 @@ func TestNothingOfAnothers(t *testing.T) {
 		t.Errorf("the job: %v", got)
 	}
 
+	// A change of ada's jobs reaches her, and not a member who has none: what is his comes after it.
+	hers, his := ada.follow(), people["max"].follow()
+	ada.does("POST", "/jobs/"+ada.ids["job_id"]+"/cancel", nil)
+	if !until(hers, "jobs.changed", time.Minute) {
+		t.Error("the owner of a job does not hear that it changed")
+	}
+	mine := people["max"].does("POST", "/sessions", map[string]any{"provider": "test"})["id"].(string)
+	for line := range his {
+		if strings.Contains(line, "jobs.changed") {
+			t.Error("one without jobs hears of another's")
+		}
+		if strings.Contains(line, mine) {
+			break
+		}
+	}
+	people["max"].does("POST", "/jobs", map[string]any{"session_id": mine})
+	if !until(his, "jobs.changed", time.Minute) {
+		t.Error("the owner of a new job does not hear of it")
+	}
+
 	// The key of ada's request is not eve's: hers is done, and is her own.
 	ada.ask("POST", "/sessions", map[string]any{"provider": "test", "name": word + " by key"}, "Idempotency-Key", "the-key")
 	if got := eve.ask("POST", "/sessions", map[string]any{"provider": "test", "name": "by key"}, "Idempotency-Key", "the-key"); got.status != 201 || strings.Contains(got.text, word) {
 		t.Errorf("a key of another user: %d %s", got.status, got.text)
 	}
+}
+
+// follow reads the stream of all that a member may see.
+func (m *member) follow() <-chan string {
+	m.s.t.Helper()
+	req, err := http.NewRequestWithContext(m.s.t.Context(), "GET", m.s.base+"/events", nil)
+	if err != nil {
+		m.s.t.Fatal(err)
+	}
+	req.Header.Set("Thole-Proof", m.proof)
+	res, err := m.Do(req)
+	if err != nil || res.StatusCode != 200 {
+		m.s.t.Fatalf("/events: %v %v", res, err)
+	}
+	out := make(chan string, 10_000)
+	began := make(chan struct{})
+	go func() {
+		defer close(out)
+		defer res.Body.Close()
+		first := true
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); first = false {
+			if first {
+				close(began) // what happens from now on is in it
+			}
+			out <- lines.Text()
+		}
+	}()
+	<-began
+	return out
 }
 
 func fillIn(path string, ids map[string]string) string {
