@@ -3,7 +3,6 @@ package appserver
 import (
 	"context"
 	"errors"
-	"slices"
 
 	thole "github.com/tholehq/thole"
 	"github.com/tholehq/thole/event"
@@ -32,6 +31,8 @@ type sub struct {
 	sent   uint64
 	missed []*frame
 	used   uint64 // conn.uses when a request last named the thread
+	// open is the turn that the client believes to run.
+	open thole.TurnID
 	// left are the commands that a TUI believes to go on, by item; looks says that the
 	// agent is asked for them, and again that there is a new reason to.
 	left         map[string]app.Item
@@ -47,6 +48,9 @@ func (c *conn) subscribe(ctx context.Context, id thole.ThreadID, o thread.Subscr
 		return nil, err
 	}
 	s := &sub{conn: c, thread: id, in: in}
+	if open := in.Snapshot.Open; open != nil {
+		s.open = open.ID
+	}
 	if o.After != nil {
 		s.old = &translator{srv: c.srv, state: in.Snapshot.Fold.Copy(), replay: true, usage: in.Snapshot.Thread.Usage, held: map[thole.ItemID]bool{}}
 		s.inFlight = map[thole.ItemID]bool{}
@@ -173,14 +177,25 @@ func (s *sub) deliver(batch *thread.Batch) bool {
 		defer close(done)
 		if ok = s.currentLocked() && c.sendLocked(out); ok {
 			s.sentLocked(batch.Revision)
-			if slices.ContainsFunc(batch.Events, func(e event.Event) bool { return e.Kind == event.TurnEnded }) {
-				s.lookLocked()
-			}
+			s.turnsLocked(batch.Events)
 		}
 	})
 	c.mu.Unlock()
 	<-done
 	return ok
+}
+
+// turnsLocked notes which turn the client believes to run after events that it was sent.
+func (s *sub) turnsLocked(sent []event.Event) {
+	for _, e := range sent {
+		switch e.Kind {
+		case event.TurnStarted:
+			s.open = e.Turn
+		case event.TurnEnded:
+			s.open = ""
+			s.lookLocked()
+		}
+	}
 }
 
 func (s *sub) currentLocked() bool { return s.conn.subs[s.thread] == s && !s.over }

@@ -76,6 +76,7 @@ func (s *sub) reportOnce(ctx context.Context) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	current := s.currentLocked()
+	idle = idle && s.open == "" // the store may know of an end that the client does not
 	if err == nil && idle && current {
 		current = c.sendLocked(pick(c.client, s.changedLocked(last, has.Commands)))
 	}
