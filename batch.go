@@ -78,13 +78,15 @@ const (
 	HoldTurnReplaced    HoldReason = "turn_replaced"
 	// HoldSteered: of versions that did not follow a message into a running turn.
 	HoldSteered HoldReason = "steered"
+	// HoldHandedOver: its content was given to the waking thread once; the batch is closed.
+	HoldHandedOver HoldReason = "handed_over"
 )
 
 // HoldReasons lists every reason there is.
 func HoldReasons() []HoldReason {
 	return []HoldReason{
 		HoldPolicy, HoldNoThread, HoldOtherHome, HoldUnfitThread, HoldNoChannel, HoldNoServer, HoldAcceptanceUnknown, HoldArmUnknown,
-		HoldObservationLost, HoldObservationExpired, HoldTurnFailed, HoldTurnInterrupted, HoldTurnReplaced, HoldSteered,
+		HoldObservationLost, HoldObservationExpired, HoldTurnFailed, HoldTurnInterrupted, HoldTurnReplaced, HoldSteered, HoldHandedOver,
 	}
 }
 

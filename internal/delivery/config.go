@@ -21,6 +21,10 @@ type Limits struct {
 	ArmLease      time.Duration
 	Observation   time.Duration // an accepted turn is followed this long
 	Cooldown      time.Duration // heartbeat: before the next attempt
+	PauseDelay    time.Duration // heartbeat: armed until it may be paused; its period and the scheduler's delay
+	PauseTime     time.Duration // from then until it must be
+	PauseRetry    time.Duration // after that its binding is degraded
+	RecoveryKeep  time.Duration // what was handed over is kept at least this long
 	RetryMin      time.Duration // first pause after a failure before acceptance
 	RetryMax      time.Duration
 }
@@ -40,6 +44,10 @@ func DefaultLimits() Limits {
 		ArmLease:      2 * time.Minute,
 		Observation:   2 * time.Hour,
 		Cooldown:      15 * time.Minute,
+		PauseDelay:    90 * time.Second,
+		PauseTime:     90 * time.Second,
+		PauseRetry:    5 * time.Minute,
+		RecoveryKeep:  72 * time.Hour,
 		RetryMin:      2 * time.Second,
 		RetryMax:      5 * time.Minute,
 	}

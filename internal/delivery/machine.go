@@ -18,6 +18,8 @@ type Machine struct {
 	newID  func(now time.Time) string
 	wake   func(*Candidate)
 	held   func()
+
+	automation func(Binding) thole.AutomationStatus
 }
 
 // Config makes a Machine.
@@ -31,6 +33,8 @@ type Config struct {
 	// Wake is called after a commit that may have given a driver work, with the
 	// lane that is ready by it, if one is. It must not block.
 	Wake func(ready *Candidate)
+	// Automation looks at a heartbeat's own file. Nil: nobody can.
+	Automation func(Binding) thole.AutomationStatus
 	// Held is called after a commit that left a batch to a human. It must not block.
 	Held func()
 }
@@ -49,7 +53,10 @@ func New(c Config) *Machine {
 	if c.Access == nil {
 		c.Access = ownDeliveries
 	}
-	return &Machine{store: c.Store, access: c.Access, limits: c.Limits, newID: c.NewID, wake: c.Wake, held: c.Held}
+	if c.Automation == nil {
+		c.Automation = func(Binding) thole.AutomationStatus { return thole.AutomationUnclear }
+	}
+	return &Machine{store: c.Store, access: c.Access, limits: c.Limits, newID: c.NewID, wake: c.Wake, held: c.Held, automation: c.Automation}
 }
 
 // Limits returns the machine's numbers.

@@ -58,6 +58,7 @@ func testLimits() delivery.Limits {
 		MaxJobs: 3, MaxBytes: 100, WaitWindow: 2 * time.Second, MinInterval: 5 * time.Second,
 		Window: 10 * time.Minute, ManualWindow: 4 * time.Minute, MaxAttempts: 3,
 		AcceptTimeout: 30 * time.Second, ArmTimeout: 50 * time.Second, ArmLease: 20 * time.Second,
+		PauseDelay: 11 * time.Second, PauseTime: 13 * time.Second, PauseRetry: 17 * time.Second, RecoveryKeep: 72 * time.Hour,
 		Observation: 3 * time.Minute, Cooldown: 70 * time.Second, RetryMin: time.Second, RetryMax: 16 * time.Second,
 	}
 }
@@ -77,10 +78,11 @@ type rig struct {
 	c     *clock
 	store *dying
 	n     int
+	seen  thole.AutomationStatus // what the files of all heartbeats show
 }
 
 func newRig(t tester, db *store.DB, l delivery.Limits) *rig {
-	r := &rig{t: t, db: db, c: newClock()}
+	r := &rig{t: t, db: db, c: newClock(), seen: thole.AutomationActive}
 	r.store = &dying{Store: clocked{db.Delivery(), r.c}, in: -1}
 	r.Machine = delivery.New(delivery.Config{Limits: l})
 	r.restart()
@@ -89,7 +91,9 @@ func newRig(t tester, db *store.DB, l delivery.Limits) *rig {
 
 // restart is a new process over what the last one stored.
 func (r *rig) restart() {
-	r.Machine = delivery.New(delivery.Config{Store: r.store, Limits: r.Limits(), NewID: func(time.Time) string { return r.id() }})
+	r.Machine = delivery.New(delivery.Config{Store: r.store, Limits: r.Limits(), NewID: func(time.Time) string { return r.id() },
+		Automation: func(delivery.Binding) thole.AutomationStatus { return r.seen },
+	})
 }
 
 func (r *rig) id() string {
@@ -131,6 +135,9 @@ func (r *rig) finish(id thole.JobID, state thole.JobState, inline string) delive
 // ready submits and finishes a job and lets its batch stop collecting.
 func (r *rig) ready(thread string, target thole.Target) thole.JobID {
 	r.t.Helper()
+	if target == thole.TargetDesktop {
+		r.bind(thread)
+	}
 	id := r.submit(thread, target)
 	r.finish(id, thole.JobReady, "result")
 	r.c.add(testLimits().WaitWindow)

@@ -77,7 +77,7 @@ func (p *player) insist(f func() error) error {
 // text is the stored state in the form it is compared in.
 func (p *player) text() string {
 	var lanes [][2]string
-	batches, jobs, attempts := map[string][][2]string{}, map[string][]string{}, map[string]string{}
+	batches, jobs, attempts, bindings := map[string][][2]string{}, map[string][]string{}, map[string]string{}, map[string]string{}
 	p.ok(p.db.View(ctx, func(tx *sqldb.Tx) error {
 		return errors.Join(
 			each(tx, "select lane_id, thread_id, ticket <> 0 from delivery_lanes order by thread_id", func(c ...string) {
@@ -93,11 +93,15 @@ func (p *player) text() string {
 			each(tx, "select batch_id, generation || ':' || state, '' from delivery_attempts order by generation", func(c ...string) {
 				attempts[c[0]] += " " + c[1]
 			}),
+			each(tx, "select lane_id, state || ' ' || armed_generation || ' ' || case when quiesced_at = 0 then '-' else 'quiet' end, '' from desktop_bindings", func(c ...string) {
+				bindings[c[0]] = "  heartbeat " + c[1] + "\n"
+			}),
 		)
 	}))
 	var w strings.Builder
 	for _, l := range lanes {
 		w.WriteString(l[1])
+		w.WriteString(bindings[l[0]])
 		for _, b := range batches[l[0]] {
 			fmt.Fprintf(&w, "  %v %s%s\n", jobs[b[0]], b[1], attempts[b[0]])
 		}
@@ -111,7 +115,7 @@ func (p *player) dump() string {
 	p.ok(p.db.View(ctx, func(tx *sqldb.Tx) error {
 		for _, from := range []string{
 			"delivery_scopes order by target", "delivery_lanes order by lane_id", "delivery_jobs order by job_id", "delivery_batches order by batch_id",
-			"delivery_attempts order by attempt_id", "delivery_audit order by lane_id, seq",
+			"delivery_attempts order by attempt_id", "desktop_bindings order by binding_id", "desktop_installation order by name", "delivery_audit order by lane_id, seq",
 		} {
 			fmt.Fprintln(&w, from)
 			if err := each(tx, "select * from "+from, func(c ...string) { fmt.Fprintln(&w, c) }); err != nil {

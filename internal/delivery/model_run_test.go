@@ -82,6 +82,8 @@ func play(rt *rapid.T, db *store.DB, script []uint64, judge bool) string {
 	wipe(rt, db)
 	p := &player{judge: judge, rig: newRig(rt, db, testLimits()), rt: rt, fences: map[string]delivery.Fence{}, leases: map[string]string{}}
 	p.m = newModel(testLimits(), p.c.Now())
+	p.m.lanes["d"] = &mLane{name: "d", desktop: true, bound: thole.BindingBound}
+	p.bind("d")
 	for i, word := range script {
 		p.bits = mixed(word + uint64(i))
 		p.doom()
@@ -97,6 +99,7 @@ func wipe(rt *rapid.T, db *store.DB) {
 	err := db.Update(context.Background(), "test.wipe", func(tx *sqldb.Tx) error {
 		for _, q := range []string{
 			"delete from delivery_audit", "delete from delivery_attempts", "delete from delivery_batches", "delete from delivery_jobs",
+			"delete from desktop_bindings", "update desktop_installation set read_transport = '', generation = 0, validated_at = 0, read_capability = 'unknown', artifact_capability = 'unknown', writeback_capability = 'unknown', version = 0",
 			"delete from delivery_lanes", "update delivery_scopes set ready_cursor = 0, last_ticket = 0, revision = 0",
 		} {
 			if _, err := tx.Exec(q); err != nil {
@@ -160,6 +163,9 @@ func (p *player) step() string {
 	case 9:
 		return p.stepArm()
 	case 10:
+		if p.pick(3) == 0 {
+			return p.stepHeartbeat()
+		}
 		return p.stepOperator()
 	case 13:
 		return p.stepEnqueue()
@@ -180,7 +186,7 @@ func (p *player) step() string {
 			}
 			p.restart()
 		}
-		p.m.sweep()
+		p.m.sweep(p.seen)
 		return "sweep"
 	}
 }

@@ -35,7 +35,12 @@ type mLane struct {
 	notBefore, eligible time.Time
 	failures            int64
 	blocked, ready      bool
-	open                *mAttempt
+
+	bound              thole.BindingState // of its heartbeat
+	armed              int64
+	quiet              bool
+	pauseFrom, pauseBy time.Time
+	open               *mAttempt
 }
 
 type mBatch struct {
@@ -58,7 +63,8 @@ type mAttempt struct {
 	gen                int64
 	state              thole.AttemptState
 	deadline, cooldown time.Time
-	doubt              bool // its thread may have read it
+	lease              time.Time // until then nobody else reconciles
+	doubt              bool      // its thread may have read it
 }
 
 func newModel(l delivery.Limits, now time.Time) *model {
@@ -303,6 +309,8 @@ func (m *model) counted(l *mLane) {
 	l.open.state, l.open.doubt = thole.AttemptCooldown, true
 	if l.desktop {
 		l.open.cooldown = m.now.Add(m.l.Cooldown)
+		l.blocked, l.armed, l.quiet = true, l.open.gen, false
+		l.pauseFrom, l.pauseBy = m.now.Add(m.l.PauseDelay), m.now.Add(m.l.PauseDelay+m.l.PauseTime)
 	} else {
 		l.open.deadline = m.now.Add(m.l.Observation)
 	}
@@ -322,7 +330,8 @@ func (m *model) setback(l *mLane) {
 	l.ready = false
 }
 
-func (m *model) sweep() {
+// sweep also knows what the files of heartbeats show.
+func (m *model) sweep(seen thole.AutomationStatus) {
 	for _, l := range m.lanes {
 		for _, b := range l.batches {
 			if b.aside && !m.now.Before(b.window) {
@@ -336,14 +345,55 @@ func (m *model) sweep() {
 				late = m.now.After(a.deadline)
 			}
 			switch {
+			case a.state == thole.AttemptArmPending:
+				if !m.now.Before(a.lease) {
+					m.reconcile(l, seen)
+				}
 			case late && a.state == thole.AttemptAcceptPending: // time proves nothing
 				a.deadline = m.now.Add(max(m.l.AcceptTimeout, m.l.Observation))
 			case late:
 				m.hold(l, a.batch)
 			}
 		}
+		if l.bound == thole.BindingBound && l.blocked && !m.now.Before(l.pauseFrom) {
+			switch {
+			case seen.Quiet():
+				l.quiet, l.blocked = true, false
+			case !m.now.Before(l.pauseBy.Add(m.l.PauseRetry)):
+				l.bound, l.blocked = thole.BindingDegraded, false
+				m.forsake(l)
+			}
+		}
 		m.rest(l)
 	}
+}
+
+// reconcile ends an arming by what its heartbeat's file shows, if that or time allows it.
+func (m *model) reconcile(l *mLane, seen thole.AutomationStatus) (ended bool) {
+	switch {
+	case seen.Quiet():
+		m.end(l, thole.AttemptAbandoned)
+		m.setback(l)
+	case !m.now.Before(l.open.deadline):
+		m.hold(l, l.open.batch)
+		l.bound, l.blocked = thole.BindingDegraded, false
+	default:
+		return false
+	}
+	m.rest(l)
+	return true
+}
+
+// forsake ends an attempt whose heartbeat is no longer the thread's.
+func (m *model) forsake(l *mLane) {
+	if l.open == nil {
+		return
+	}
+	if b := l.open.batch; b.state == thole.BatchCooldown {
+		b.state = thole.BatchMaterialized
+	}
+	m.end(l, thole.AttemptAbandoned)
+	m.setback(l)
 }
 
 // text is the model's state in the form the machine's state is compared in.
@@ -355,6 +405,13 @@ func (m *model) text() string {
 			continue
 		}
 		fmt.Fprintf(&w, "%s ready=%v\n", name, l.ready)
+		if l.bound != "" {
+			quiet := "-"
+			if l.quiet {
+				quiet = "quiet"
+			}
+			fmt.Fprintf(&w, "  heartbeat %s %d %s\n", l.bound, l.armed, quiet)
+		}
 		for _, b := range l.batches {
 			fmt.Fprintf(&w, "  %v %s held=%v %s n=%d", b.jobs, b.state, b.held, b.reason, b.count)
 			if b.state != thole.BatchQueued && b.state != thole.BatchClosed {

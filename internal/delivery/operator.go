@@ -56,6 +56,10 @@ func (m *Machine) CloseHead(ctx context.Context, actor thole.Actor, laneID strin
 			return thole.Errorf(thole.CodeBusy, "close head: batch %s was sent at %s and may still start a turn", b.ID, stamp(open.RPC.StartedAt)).
 				WithHint("%s", unsettledHint(b, open))
 		}
+		if open != nil && open.Batch == b.ID && open.State == thole.AttemptArmPending {
+			return thole.Errorf(thole.CodeBusy, "close head: a heartbeat is being armed for batch %s until %s", b.ID, stamp(open.Arm.Deadline)).
+				WithHint("thole desktop reconcile --source-thread-id %s", o.lane.Thread)
+		}
 		if err := o.closeBatch(b, reason, map[string]string{"operator": string(actor.User), "via": actor.Via}); err != nil {
 			return err
 		}

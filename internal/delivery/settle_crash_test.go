@@ -44,7 +44,7 @@ func openStage(part string) func(dir string, hook sqldb.Hook) (stage, error) {
 }
 
 func (s stage) State() (string, error) {
-	return crash.Rows(s.db, "delivery_lanes", "delivery_scopes", "delivery_jobs", "delivery_batches", "delivery_attempts", "delivery_audit")
+	return crash.Rows(s.db, "delivery_lanes", "delivery_scopes", "delivery_jobs", "delivery_batches", "delivery_attempts", "delivery_audit", "desktop_installation", "desktop_bindings")
 }
 
 // Acts are the ways an attempt, a batch or a lane is settled outside the straight
@@ -81,7 +81,7 @@ func (s stage) Acts() []crash.Act {
 		s.ok(err)
 	}
 	arm := func(thread, _ string) (bool, error) {
-		_, stale, err := s.NoteArmPending(ctx, actor, s.fence(thread), "bridge", "binding")
+		_, stale, err := s.NoteArmPending(ctx, actor, s.fence(thread), "bridge", print)
 		return stale, err
 	}
 	arming := func(thread string) {
@@ -91,7 +91,19 @@ func (s stage) Acts() []crash.Act {
 	}
 	armed := func(thread, _ string) (bool, error) {
 		a := s.head(thread).Attempts[0]
-		return s.NoteArm(ctx, actor, a.Fence(), "bridge", a.Arm.Lease, "automation")
+		_, stale, err := s.NoteArm(ctx, actor, a.Fence(), "bridge", a.Arm.Lease)
+		return stale, err
+	}
+	reconcile := func(seen thole.AutomationStatus, want thole.DesktopOutcome) func(thread, _ string) (bool, error) {
+		return func(thread, _ string) (bool, error) {
+			out, err := s.Reconcile(ctx, actor, s.fence(thread), "bridge", seen)
+			return out != want, err
+		}
+	}
+	armedAt := func(thread string) {
+		arming(thread)
+		_, err := armed(thread, "")
+		s.ok(err)
 	}
 	l := testLimits()
 	parts := map[string][]crash.Act{"sweep": {
@@ -131,7 +143,6 @@ func (s stage) Acts() []crash.Act {
 		act("note", cli, func(thread, _ string) (bool, error) {
 			return false, s.Note(ctx, actor, thole.DefaultOwner, address(thread), "session.drift", map[string]string{"drift": "wider: network"})
 		}),
-		act("block_lane", cli, func(_, lane string) (bool, error) { return false, s.Block(ctx, actor, lane, "unsafe") }),
 		act("release_batch", func(thread string) {
 			begun(thread)
 			_, err := s.Unknown(ctx, actor, s.fence(thread), "no answer")
@@ -148,8 +159,36 @@ func (s stage) Acts() []crash.Act {
 		act("prepare", desktop, prepare),
 		act("note_arm_pending", prepared, arm),
 		act("note_arm", arming, armed),
-		act("arm_refused", arming, func(thread, _ string) (bool, error) { return s.ArmRefused(ctx, actor, s.fence(thread), "refused") }),
-		act("arm_unknown", arming, func(thread, _ string) (bool, error) { return s.ArmUnknown(ctx, actor, s.fence(thread), "no answer") }),
+		act("reconcile_arm", arming, reconcile(thole.AutomationPaused, thole.OutcomeAbandoned)),
+	}, "quiet": {
+		act("reconcile_unclear", func(thread string) { arming(thread); s.c.add(l.ArmTimeout) }, reconcile(thole.AutomationUnclear, thole.OutcomeAbandoned)),
+		act("note_paused", func(thread string) { armedAt(thread); s.c.add(l.PauseDelay) }, func(thread, lane string) (bool, error) {
+			out, err := s.NotePaused(ctx, actor, lane, s.head(thread).Batch.Generation, thole.AutomationPaused)
+			return out != thole.OutcomeQuiesced, err
+		}),
+		act("sweep_binding", func(thread string) { armedAt(thread); s.c.add(l.PauseDelay + l.PauseTime + l.PauseRetry) }, sweep),
+	}, "bind": {
+		act("repair_installation", func(string) {}, func(string, string) (bool, error) {
+			_, changed, err := s.RepairInstallation(ctx, actor, installation(thole.CapabilityValidated))
+			return !changed, err
+		}),
+		act("repair_binding", func(string) {}, func(thread, _ string) (bool, error) {
+			out, err := s.RepairBinding(ctx, actor, binding(thread))
+			return !out.Changed, err
+		}),
+		act("unbind", func(thread string) { s.bind(thread) }, func(_, lane string) (bool, error) {
+			_, changed, err := s.Unbind(ctx, actor, lane)
+			return !changed, err
+		}),
+		act("publish_inbox", desktop, func(string, string) (bool, error) {
+			in, err := s.Inbox(ctx, print, true)
+			return in.Revision == 0, err
+		}),
+	}, "cross": {
+		act("note_boundary_crossed", armedAt, func(thread, _ string) (bool, error) {
+			out, err := s.Cross(ctx, actor, s.token(thread))
+			return out.Payload == "", err
+		}),
 	}}
 	return parts[s.part]
 }
@@ -158,7 +197,7 @@ func (s stage) Acts() []crash.Act {
 // the next process can take up what is open, sends nothing that is in doubt, and
 // brings every batch to its end.
 func TestKillAtEverySettlement(t *testing.T) {
-	for _, part := range []string{"sweep", "call", "head", "arm"} {
+	for _, part := range []string{"sweep", "call", "head", "arm", "quiet", "bind", "cross"} {
 		t.Run(part, func(t *testing.T) { crash.Acts(t, openStage(part), checkSettled) })
 	}
 }

@@ -35,6 +35,26 @@ type Tx interface {
 	// clock went back), oldest first, after the given position.
 	DueLanes(now, far time.Time, after Position, limit int) ([]Lane, error)
 
+	// Installation and LockInstallation read the one row there is.
+	Installation() (*Installation, error)
+	LockInstallation() (*Installation, error)
+	UpdateInstallation(*Installation) error
+	// DegradeOtherBindings degrades every bound one that was made for another state of it.
+	DegradeOtherBindings(in Installation, why string, now time.Time) error
+	Binding(laneID string) (*Binding, error)
+	LockBinding(laneID string) (*Binding, error)
+	InsertBinding(*Binding) error
+	UpdateBinding(*Binding) error
+	// Bindings lists those of a user, by thread.
+	Bindings(thole.UserID) ([]Binding, error)
+	// RestlessBindings lists those that a sweep must look at: bound ones whose heartbeat may
+	// be paused by now (or not before far: the clock went back) and is not known to be, and
+	// degraded ones whose lane is not settled.
+	RestlessBindings(now, far time.Time) ([]Binding, error)
+	// ArmingAttempts lists those that are being armed and whose lease is over.
+	ArmingAttempts(now time.Time) ([]Attempt, error)
+	Scope(thole.Target) (*Scope, error)
+
 	// Advance moves a fair order on, and returns it as it is then.
 	Advance(thole.Target, Advance) (*Scope, error)
 

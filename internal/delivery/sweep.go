@@ -14,7 +14,7 @@ const sweepPage = 100
 // so sweeps may run at any time, twice, and concurrently with every other writer.
 func (m *Machine) Sweep(ctx context.Context) (int, error) {
 	moved := 0
-	for _, pass := range []func(context.Context) (int, error){m.sweepAttempts, m.sweepBatches, m.sweepLanes} {
+	for _, pass := range []func(context.Context) (int, error){m.sweepAttempts, m.sweepArms, m.sweepBindings, m.sweepBatches, m.sweepLanes} {
 		n, err := pass(ctx)
 		moved += n
 		if err != nil {
@@ -89,7 +89,7 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 	case a.State == thole.AttemptAcceptPending:
 		return false, m.overdue(o, a)
 	case a.State == thole.AttemptArmPending:
-		return false, o.fail(b, a, thole.HoldArmUnknown, map[string]string{"why": "no proof before the arming deadline"})
+		return true, nil // sweepArms looks at its heartbeat first
 	case a.Tracked():
 		if o.now.Equal(deadline) { // completion is still in time
 			return true, nil
@@ -98,6 +98,40 @@ func (m *Machine) expire(o *op, b *Batch, a *Attempt) (stale bool, err error) {
 		return false, o.fail(b, a, thole.HoldObservationExpired, map[string]string{"turn": string(a.Observation.Turn), "deadline": stamp(deadline)})
 	}
 	return true, nil
+}
+
+// sweepArms settles armings whose lease is over by what their heartbeats show.
+func (m *Machine) sweepArms(ctx context.Context) (moved int, err error) {
+	var all []Attempt
+	if err := m.store.View(ctx, func(tx Tx) (err error) { all, err = tx.ArmingAttempts(tx.Now()); return err }); err != nil {
+		return 0, err
+	}
+	for i := range all {
+		b, err := m.bindingOf(ctx, all[i].LaneID)
+		if err != nil {
+			return moved, err
+		}
+		seen := thole.AutomationUnclear
+		if b != nil && b.Automation == all[i].Arm.Automation {
+			seen = m.automation(*b)
+		}
+		out, err := m.Reconcile(ctx, thole.SystemActor, all[i].Fence(), "", seen)
+		if err != nil {
+			return moved, err
+		}
+		if out == thole.OutcomeAbandoned {
+			moved++
+		}
+	}
+	return moved, nil
+}
+
+func (m *Machine) bindingOf(ctx context.Context, lane string) (b *Binding, err error) {
+	err = m.store.View(ctx, func(tx Tx) error {
+		b, err = tx.Binding(lane)
+		return err
+	})
+	return b, err
 }
 
 // overdue reports that a call is still neither proven in nor out. Time proves nothing:
@@ -123,6 +157,7 @@ func (m *Machine) pullBack(o *op, a *Attempt) (stale bool, err error) {
 		a.DeliveryDeadline = clampAhead(a.DeliveryDeadline, o.now, m.limits.overdueInterval())
 	case a.State == thole.AttemptArmPending:
 		a.Arm.Deadline = clampAhead(a.Arm.Deadline, o.now, m.limits.ArmTimeout)
+		a.Arm.LeaseDeadline = clampAhead(a.Arm.LeaseDeadline, o.now, m.limits.ArmLease)
 	case a.Tracked():
 		a.Observation.Deadline = clampAhead(a.Observation.Deadline, o.now, m.limits.Observation)
 	}

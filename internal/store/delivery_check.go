@@ -84,6 +84,14 @@ func deliveryRules() [][2]string {
 			 where not r.held and (j.status = 'running' or (j.batch_id <> '' and b.state <> 'closed'))`},
 		{"a held artifact belongs to a job",
 			`select r.artifact_id from artifacts r where r.held and not exists (select 1 from delivery_jobs j where j.job_id = r.job_id and j.artifact_id = r.artifact_id)`},
+		{"a heartbeat that may fire keeps its thread out of the fair order",
+			`select b.binding_id from desktop_bindings b join delivery_lanes l on l.lane_id = b.lane_id
+			 where b.state = 'bound' and b.armed_generation > 0 and b.quiesced_at = 0 and l.blocked = ''`},
+		{"a heartbeat is armed for a generation that there was",
+			`select b.binding_id from desktop_bindings b join delivery_lanes l on l.lane_id = b.lane_id where b.armed_generation > l.generation`},
+		{"a handover is of an attempt that was accepted, and is never sent again",
+			`select b.batch_id from delivery_batches b where b.boundary_state <> 'not_crossed' and (b.replay_policy = 'automatic' or not exists
+			 (select 1 from delivery_attempts a where a.attempt_id = b.boundary_attempt_id and a.generation = b.boundary_generation and a.state = 'closed' and a.cooldown_until <> 0))`},
 		{"every closed batch has its ledger row",
 			`select b.batch_id from delivery_batches b where b.state = 'closed' and not exists
 			 (select 1 from delivery_audit a where a.batch_id = b.batch_id and a.batch_id <> '' and a.event = 'batch.close')`},
