@@ -53,7 +53,6 @@ func (s AutomationStatus) Quiet() bool { return s == AutomationPaused || s == Au
 type DesktopOutcome string
 
 const (
-	OutcomeDone         DesktopOutcome = "done"
 	OutcomeUnchanged    DesktopOutcome = "unchanged"
 	OutcomeArmPending   DesktopOutcome = "arm_pending"
 	OutcomeArmed        DesktopOutcome = "armed"

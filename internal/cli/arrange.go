@@ -12,7 +12,7 @@ var groups = []struct {
 	commands  []string
 }{
 	{"daily", "Every day:", []string{"run", "ask", "ps", "inbox", "thread", "tui", "up", "usage", "budget", "provider", "secret", "doctor"}},
-	{"jobs", "Background jobs and their results:", []string{"job", "batch", "artifact", "audit", "codex"}},
+	{"jobs", "Background jobs and their results:", []string{"job", "batch", "artifact", "audit", "codex", "desktop"}},
 	{"server", "The server:", []string{"serve", "service", "daemon", "login", "logout", "token", "user", "department", "role", "grant", "config", "executor", "workspace", "sweep", "check", "backup", "restore", "db", "version"}},
 	{"plumbing", "Protocols and tools for programs:", nil},
 }

@@ -72,7 +72,7 @@ func commands() map[string]func(*Env) *cobra.Command {
 		"version": newVersion,
 		"job":     newJob, "batch": newBatch, "artifact": newArtifact, "audit": newAudit, "check": newCheck, "daemon": newDaemon,
 		"acp": newACP, "app-server": newAppServer, "thread": newThread, "ps": newPS, "inbox": newInbox, "tui": newTUI, "run": newRun, "exec": newExec,
-		"codex":       newCodex,
+		"codex": newCodex, "desktop": newDesktop,
 		"exec-server": newExecServer, "exec-as": newExecAs, "relay": newRelay,
 		"executor": newExecutor,
 		"box":      newInBox,

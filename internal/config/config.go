@@ -37,6 +37,7 @@ type Config struct {
 	Daemon    Daemon    `toml:"daemon"`
 	Notify    Notify    `toml:"notify"`
 	Delivery  Delivery  `toml:"delivery"`
+	Desktop   Desktop   `toml:"desktop"`
 	Prices    Prices    `toml:"prices"`
 	Providers Providers `toml:"providers"`
 	Vault     Vault     `toml:"vault"`
@@ -183,6 +184,11 @@ type Delivery struct {
 	Steer             []string      `toml:"steer"`         // classes of running turns that results may go into
 	MessageBytes      int           `toml:"message_bytes"` // the longest message
 	Template          string        `toml:"template"`      // a file that overrides the message
+}
+
+// Desktop is the channel to the Codex Desktop app.
+type Desktop struct {
+	Enabled bool `toml:"enabled"`
 }
 
 // Providers names the agent CLIs when they are not on the PATH.

@@ -97,6 +97,7 @@ var meanings = map[string]string{
 	"delivery.keep":                `how long an ended job, its batch and its ledger are kept, at least 72 h; 0: for ever`,
 	"delivery.message_bytes":       `bytes of a whole message; at least 2048. Output beyond it is shortened and says so`,
 	"delivery.template":            `file with a template of the message`,
+	"desktop.enabled":              "let heartbeats of the Codex Desktop app fetch results ([Desktop](../desktop.md)). It was never seen with a real app",
 	"prices.file":                  "absolute path of the price table that replaces the built-in one; `prices.toml` in the home without it ([usage](../usage.md#prices))",
 	"providers.codex":              `path of the CLI, if it is not on the PATH`,
 	"providers.claude":             `the same`,

@@ -50,7 +50,7 @@ func (d *Delivery) Methods() map[string]Method {
 		wire.JobQuery:      method(d.Query),
 		wire.JobList:       method(d.jobs),
 		wire.JobWait:       method(d.wait),
-		wire.BatchInspect:  method(d.inspect),
+		wire.BatchInspect:  method(d.recover),
 		wire.BatchHead:     method(d.inspectHead),
 		wire.BatchClose:    method(d.closeHead),
 		wire.BatchDeliver:  method(d.deliver),
@@ -270,6 +270,25 @@ func (d *Delivery) inspect(ctx context.Context, actor thole.Actor, p wire.BatchP
 		return wire.Batch{}, err
 	}
 	return batchView(v), nil
+}
+
+// recover is inspect with permissions to read what a heartbeat was given by reference.
+func (d *Delivery) recover(ctx context.Context, actor thole.Actor, p wire.BatchParams) (wire.Batch, error) {
+	b, err := d.inspect(ctx, actor, p)
+	if err != nil || b.Recovery == nil {
+		return b, err
+	}
+	for _, id := range b.ArtifactIDs {
+		l, err := d.lease(ctx, actor, wire.ArtifactParams{ArtifactID: id})
+		if thole.CodeOf(err) == thole.CodeGone || thole.CodeOf(err) == thole.CodeNotFound {
+			continue // its retention is over
+		}
+		if err != nil {
+			return wire.Batch{}, err
+		}
+		b.Recovery.Leases = append(b.Recovery.Leases, l)
+	}
+	return b, nil
 }
 
 func (d *Delivery) inspectHead(ctx context.Context, actor thole.Actor, p wire.BatchParams) (wire.Batch, error) {

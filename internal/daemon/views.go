@@ -57,6 +57,12 @@ func batchView(b delivery.BatchView) wire.Batch {
 		ArtifactCount: b.Batch.ArtifactCount, RequiresArtifactRead: b.Batch.RequiresArtifactRead, Jobs: parcelView(b.Jobs),
 	}
 	v.Next = b.Next()
+	if r := b.Batch.Boundary; r.State != thole.BoundaryNotCrossed && r.Envelope != "" {
+		v.Recovery = &wire.Recovery{
+			CrossedAt: r.CrossedAt, AttemptID: string(r.Attempt), Generation: r.Generation, SnapshotRevision: r.SnapshotRevision,
+			EnvelopeBytes: r.EnvelopeBytes, RetentionUntil: r.RetentionUntil, Envelope: json.RawMessage(r.Envelope),
+		}
+	}
 	if b.Head {
 		v.EligibleAfter = b.Lane.EligibleAfter
 	}

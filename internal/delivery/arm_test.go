@@ -97,5 +97,8 @@ func TestArmRefusedStaysAutomatic(t *testing.T) {
 		if b := r.binding("a"); b.State != thole.BindingDegraded || b.DegradedFor != "arm_unknown" {
 			t.Errorf("%+v", b)
 		}
+		if b, err := r.CloseHead(ctx, actor, v.Lane.ID, "", thole.CloseOperatorConfirmed); err != nil || b.CloseReason != thole.CloseOperatorConfirmed {
+			t.Errorf("%+v, %v", b, err)
+		}
 	})
 }

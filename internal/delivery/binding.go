@@ -313,7 +313,10 @@ func (m *Machine) NotePaused(ctx context.Context, actor thole.Actor, laneID stri
 // degraded, heartbeats that are found paused, and those that nobody paused in time.
 func (m *Machine) sweepBindings(ctx context.Context) (moved int, err error) {
 	var all []Binding
-	if err := m.store.View(ctx, func(tx Tx) (err error) { all, err = tx.RestlessBindings(tx.Now(), far(tx.Now(), m.limits.PauseDelay)); return err }); err != nil {
+	if err := m.store.View(ctx, func(tx Tx) (err error) {
+		all, err = tx.RestlessBindings(tx.Now(), far(tx.Now(), m.limits.PauseDelay))
+		return err
+	}); err != nil {
 		return 0, err
 	}
 	for i := range all {

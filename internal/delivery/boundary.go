@@ -48,8 +48,8 @@ type Crossed struct {
 }
 
 // Cross hands a batch over: in one step it writes the recovery envelope, closes the batch as
-// handoff_recorded for good and returns its content. That happens once for a batch, whoever
-// asks how often; every other answer changes nothing and has no content.
+// handoff_recorded for good and returns its content. That happens once for a batch, however
+// often it is asked for; every other answer changes nothing and has no content.
 func (m *Machine) Cross(ctx context.Context, actor thole.Actor, p Cross) (out Crossed, err error) {
 	err = m.update(ctx, "note_boundary_crossed", actor, func(o *op) error {
 		out = Crossed{Outcome: thole.OutcomeStale, Why: "no such attempt of this thread"}
@@ -78,7 +78,9 @@ func (m *Machine) Cross(ctx context.Context, actor thole.Actor, p Cross) (out Cr
 // cross decides and hands over. Its checks are those of the design, in its order: the
 // whole token, the attempt, the heartbeat, the binding, the installation, the batch.
 func (o *op) cross(p Cross) (Crossed, error) {
-	no := func(outcome thole.DesktopOutcome, why string) (Crossed, error) { return Crossed{Outcome: outcome, Why: why}, nil }
+	no := func(outcome thole.DesktopOutcome, why string) (Crossed, error) {
+		return Crossed{Outcome: outcome, Why: why}, nil
+	}
 	a, err := o.Attempt(p.Attempt)
 	if err != nil {
 		return Crossed{}, err
@@ -130,7 +132,9 @@ func (o *op) handOver(p Cross, b *Batch, a *Attempt) (Crossed, error) {
 	if err != nil {
 		return Crossed{}, err
 	}
-	payload := p.Compose(Parcel{Lane: *o.lane, Batch: *b, Attempt: *a, Jobs: jobs})
+	carried := *a
+	carried.RPC.Marker = "thole-" + string(a.ID)
+	payload := p.Compose(Parcel{Lane: *o.lane, Batch: *b, Attempt: carried, Jobs: jobs})
 	retained := later(o.now.Add(o.m.limits.RecoveryKeep), b.Boundary.PinUntil)
 	env := Envelope{
 		Batch: b.ID, Thread: o.lane.Thread, Attempt: a.ID, Generation: a.Generation, Revision: a.SnapshotRevision, ClosedAt: o.now,

@@ -66,8 +66,11 @@ func TestInstallationRepair(t *testing.T) {
 func TestUnboundHeartbeatsAreHeld(t *testing.T) {
 	exercise(t, func(t *testing.T, r *rig) {
 		for what, spoil := range map[string]func(thread string){
-			"unbound":  func(thread string) { _, _, err := r.Unbind(ctx, actor, address(thread).LaneID()); r.ok(err) },
-			"degraded": func(string) { _, _, err := r.RepairInstallation(ctx, actor, installation(thole.CapabilityUnavailable)); r.ok(err) },
+			"unbound": func(thread string) { _, _, err := r.Unbind(ctx, actor, address(thread).LaneID()); r.ok(err) },
+			"degraded": func(string) {
+				_, _, err := r.RepairInstallation(ctx, actor, installation(thole.CapabilityUnavailable))
+				r.ok(err)
+			},
 			"other fingerprint": func(string) {
 				p := installation(thole.CapabilityValidated)
 				p.Fingerprint = "of an older app"
@@ -255,7 +258,7 @@ func TestCrossingFences(t *testing.T) {
 	})
 }
 
-// Its content is given to one caller, whoever asks how often, and kept for recovery.
+// Its content is given to one caller, however many ask, and kept for recovery.
 func TestContentIsGivenOnce(t *testing.T) {
 	storetest.Exercise(t, func(t *testing.T, open storetest.Open) {
 		r := newRig(t, open(t), testLimits())

@@ -15,9 +15,9 @@ type Inbox struct {
 	Revision     int64
 	At           time.Time
 	Installation Installation
-	Ready    []Ready
-	Arming   []Arming
-	PauseDue []Binding
+	Ready        []Ready
+	Arming       []Arming
+	PauseDue     []Binding
 }
 
 // Ready is a prepared attempt that is next in the fair order.
@@ -155,4 +155,16 @@ func (in *Inbox) read(tx Tx, observed string) error {
 		}
 	}
 	return err
+}
+
+// BatchOf is the batch of an attempt, "" if there is no such attempt.
+func (m *Machine) BatchOf(ctx context.Context, id thole.AttemptID) (batch thole.BatchID, err error) {
+	err = m.store.View(ctx, func(tx Tx) error {
+		a, err := tx.Attempt(id)
+		if err == nil && a != nil {
+			batch = a.Batch
+		}
+		return err
+	})
+	return batch, err
 }

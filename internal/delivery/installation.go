@@ -10,7 +10,9 @@ import (
 // Capabilities are what was found out about a Desktop installation.
 type Capabilities struct{ Read, Artifact, Writeback thole.Capability }
 
-func (c Capabilities) valid() bool { return c.Read.Valid() && c.Artifact.Valid() && c.Writeback.Valid() }
+func (c Capabilities) valid() bool {
+	return c.Read.Valid() && c.Artifact.Valid() && c.Writeback.Valid()
+}
 
 func (c Capabilities) any(v thole.Capability) bool {
 	return c.Read == v || c.Artifact == v || c.Writeback == v

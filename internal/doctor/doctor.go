@@ -66,7 +66,7 @@ func Look(ctx context.Context, cfg Config) []Finding {
 	out = append(append(append(out, agents...), credentials...), Usable(agents, credentials))
 	out = append(out, Tried(cfg.Tried)...)
 	out = append(out, checkLogins(cfg.Home, logins)...)
-	out = append(out, checkChannel(ctx, cfg.Config), checkIsolation(ctx, cfg.Executor))
+	out = append(out, checkChannel(ctx, cfg.Config), checkDesktop(cfg.Config), checkIsolation(ctx, cfg.Executor))
 	out = append(out, checkOwners(cfg.Executor)...)
 	return append(out, checkEgress(cfg.Config, os.Getenv), checkPaths(cfg.Config), checkShell(ctx, cfg.Config), CheckVault(ctx, cfg.Config), CheckLimits(cfg.Executor), checkObjects(ctx, cfg), checkDocker(ctx))
 }

@@ -61,7 +61,7 @@ func newDeliveries(cfg *config.Config, db *store.DB, access delivery.Access, m *
 	if d.compose, err = messages(cfg.Delivery.Template, cfg.Delivery.MessageBytes); err != nil {
 		return nil, err
 	}
-	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: limits(cfg.Delivery), Access: access, Wake: d.notify, Held: m.held})
+	d.machine = delivery.New(delivery.Config{Store: db.Delivery(), Limits: limits(cfg.Delivery), Access: access, Wake: d.notify, Held: m.held, Automation: automation})
 	d.runs, err = supervise.NewRuns(cfg.Home, d.machine, d.keeper, sqldb.OutcomeUnknown)
 	return d, err
 }
@@ -69,13 +69,13 @@ func newDeliveries(cfg *config.Config, db *store.DB, access delivery.Access, m *
 // newDriver makes what delivers by these channels, and is woken by every commit.
 // Of a store with several servers each has the attempts that it began, or whose server gave
 // them up.
-func (d *deliveries) newDriver(by map[thole.Target]channel.Channel, member *roster.Member) *driver.Driver {
+func (d *deliveries) newDriver(by map[thole.Target]channel.Channel, heartbeats driver.Heartbeats, member *roster.Member) *driver.Driver {
 	holder := "pid-" + strconv.Itoa(os.Getpid())
 	if member != nil {
 		holder = member.Self.ID + " " + member.Self.Run
 	}
 	out := driver.New(driver.Config{
-		Machine: d.machine, Channels: by, Compose: d.compose.Compose, Holder: holder, Sole: member == nil, Meter: d.meter, Log: d.log,
+		Machine: d.machine, Channels: by, Heartbeats: heartbeats, Compose: d.compose.Compose, Holder: holder, Sole: member == nil, Meter: d.meter, Log: d.log,
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -196,7 +196,8 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 	})
 	threads.Attach(dispatcher)
 	channels := newChannels(cfg, db, results, threads, log)
-	deliver := results.newDriver(channels.byTarget(), member)
+	desktop := newDesktop(cfg, results, member == nil)
+	deliver := results.newDriver(channels.byTarget(), heartbeats(desktop), member)
 
 	// Servers.
 	near, err := s.openPeers(ctx, cfg, member, rows, log)
@@ -239,7 +240,7 @@ func New(ctx context.Context, o Options) (_ *System, err error) {
 		transcript.Serve(w, r, threads, thole.LocalActor, thole.ThreadID(r.PathValue("thread")), func(err error) { jsonhttp.Error(w, err) })
 	})
 	methods = maps.Clone(methods)
-	for _, more := range []map[string]daemon.Method{near.wherever(asked.Methods(), changed.Methods()), listed.Service{Threads: threads}.Methods(), channels.methods(), hosts.Methods(), daemon.TokenMethods(sessions, accounts), daemon.IdentityMethods(accounts, page.base), daemon.AuditMethods(trail, accounts.Require), daemon.ShareMethods(sessions, threads, page.base), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), daemon.Credentials{Threads: threads, Routes: pays.routes, Shells: pays.shells}.Methods(), page.methods()} {
+	for _, more := range []map[string]daemon.Method{near.wherever(asked.Methods(), changed.Methods()), listed.Service{Threads: threads}.Methods(), channels.methods(), hosts.Methods(), desktop.Methods(), daemon.TokenMethods(sessions, accounts), daemon.IdentityMethods(accounts, page.base), daemon.AuditMethods(trail, accounts.Require), daemon.ShareMethods(sessions, threads, page.base), daemon.SecretMethods(secrets, time.Now), daemon.SpendMethods(people), daemon.Credentials{Threads: threads, Routes: pays.routes, Shells: pays.shells}.Methods(), page.methods()} {
 		maps.Copy(methods, more)
 	}
 	if err := daemon.Undecided(methods); err != nil {

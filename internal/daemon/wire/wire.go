@@ -232,9 +232,11 @@ type Batch struct {
 	InlinePayloadBytes     int64          `json:"inline_payload_bytes"`
 	ArtifactCount          int64          `json:"artifact_count"`
 	RequiresArtifactRead   bool           `json:"requires_artifact_read"`
-	Attempts               []Attempt      `json:"attempts,omitempty"`
-	Jobs                   []Job          `json:"jobs,omitempty"`
-	Ledger                 []Audit        `json:"ledger,omitempty"`
+	// Recovery is what a heartbeat was given.
+	Recovery *Recovery `json:"boundary_recovery,omitempty"`
+	Attempts []Attempt `json:"attempts,omitempty"`
+	Jobs     []Job     `json:"jobs,omitempty"`
+	Ledger   []Audit   `json:"ledger,omitempty"`
 	// Next is what to type about a batch that does not go on by itself.
 	Next []string `json:"next,omitempty"`
 }

@@ -42,6 +42,8 @@ const (
 type Config struct {
 	Machine  *delivery.Machine
 	Channels map[thole.Target]channel.Channel
+	// Heartbeats is how Desktop threads are reached, which no Channel does; nil: not at all.
+	Heartbeats Heartbeats
 	// Holder names this process in leases.
 	Holder string
 	// Sole: the home's lock proves that no other process follows attempts.
@@ -53,6 +55,13 @@ type Config struct {
 	NewID   func(now time.Time) string
 	Meter   measure.Meter
 	Log     *slog.Logger
+}
+
+// Heartbeats are what a bridge arms. The driver only prepares what is next, and holds what
+// goes to nobody by itself.
+type Heartbeats interface {
+	Prepare(ctx context.Context) error
+	Foretell(ctx context.Context, q channel.Query) (channel.Readiness, error)
 }
 
 // Driver runs one process's deliveries.
@@ -182,6 +191,11 @@ func (d *Driver) pass(ctx context.Context) (time.Duration, error) {
 func (d *Driver) dispatchAll(ctx context.Context) error {
 	for target, ch := range d.cfg.Channels {
 		if err := d.dispatch(ctx, target, ch); err != nil {
+			return err
+		}
+	}
+	if d.cfg.Heartbeats != nil {
+		if err := d.cfg.Heartbeats.Prepare(ctx); err != nil {
 			return err
 		}
 	}

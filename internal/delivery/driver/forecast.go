@@ -64,6 +64,9 @@ func (d *Driver) Forecast(ctx context.Context, a delivery.Address, t thole.Targe
 func (d *Driver) foretell(ctx context.Context, t thole.Target, q channel.Query) (channel.Readiness, error) {
 	switch ch := d.cfg.Channels[t].(type) {
 	case nil:
+		if t == thole.TargetDesktop && d.cfg.Heartbeats != nil {
+			return d.cfg.Heartbeats.Foretell(ctx, q)
+		}
 		return noChannel(t), nil
 	case channel.Foreteller:
 		return ch.Foretell(ctx, q)
@@ -80,7 +83,7 @@ func noChannel(t thole.Target) channel.Readiness {
 // wait for its window to end.
 func (d *Driver) holdUnserved(ctx context.Context) error {
 	for _, t := range thole.Targets() {
-		if d.cfg.Channels[t] != nil {
+		if d.cfg.Channels[t] != nil || t == thole.TargetDesktop && d.cfg.Heartbeats != nil {
 			continue
 		}
 		ready, err := d.cfg.Machine.Candidates(ctx, t, defaultParallel)

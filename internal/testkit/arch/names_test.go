@@ -19,6 +19,7 @@ var named = map[string][]string{
 		"internal/attachment/keeper/*.go", "internal/channel/turnstart/*.go", "internal/daemon/sessions.go", "internal/delivery/next.go",
 		"internal/daemon/plugins.go", "internal/plugin/plugin.go", "internal/doctor/channel.go", "internal/cli/codex_*.go", "internal/cli/doctor.go", "internal/cli/owner.go", "internal/cli/root.go",
 	},
+	"the Codex Desktop app is a noun of the product, and runs Codex": {"internal/daemon/desktop.go", "internal/system/desktop.go"},
 	"the contract and the exec protocol are Codex's, and so are these words of them": {
 		"internal/appserver/lists.go", "internal/cli/app_server.go", "internal/execserver/environment.go", "internal/sandbox/policy.go",
 		"internal/relay/noise/noise.go", "protocol/relay/registry.go",

@@ -4225,6 +4225,7 @@ export interface components {
             artifact_ids?: string[];
             attempts?: components["schemas"]["WireAttempt"][];
             batch_id: string;
+            boundary_recovery?: components["schemas"]["WireRecovery"];
             close_reason?: string;
             /** Format: date-time */
             closed_at?: string;
@@ -4320,6 +4321,32 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
             waits_for_children?: boolean;
+        };
+        WireLease: {
+            artifact_id: string;
+            /** Format: date-time */
+            artifact_recovery_lease_deadline: string;
+            artifact_recovery_lease_id: string;
+            content_type: string;
+            name: string;
+            sha256: string;
+            /** Format: int64 */
+            size_bytes: number;
+        };
+        WireRecovery: {
+            artifact_leases?: components["schemas"]["WireLease"][];
+            boundary_attempt_id: string;
+            /** Format: int64 */
+            boundary_generation: number;
+            boundary_recovery_envelope: unknown;
+            /** Format: int64 */
+            boundary_recovery_envelope_bytes: number;
+            /** Format: date-time */
+            boundary_recovery_retention_until: string;
+            /** Format: int64 */
+            boundary_snapshot_revision: number;
+            /** Format: date-time */
+            continuation_boundary_crossed_at: string;
         };
         WireSubmitted: {
             /** Format: date-time */
