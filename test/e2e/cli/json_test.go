@@ -160,6 +160,21 @@ func TestEveryCommandPrintsOneStyleOfJSON(t *testing.T) {
 	do(0, "job", "query", done)
 	do(0, "job", "wait", done)
 	do(0, "job", "run", "--target", "desktop", "--thread-id", "t", "--wait", "--", "true")
+	do(0, "desktop", "installation-state") // off; what is on is tried in test/e2e/desktop
+	do(7, "desktop", "installation-state", "repair", "--read-transport", "direct_file_read")
+	do(0, "desktop", "binding", "list")
+	do(7, "desktop", "binding", "repair", "--source-thread-id", "t", "--caller-automation-id", "a", "--bridge-thread-id", "b")
+	do(3, "desktop", "binding", "unbind", "--source-thread-id", "t")
+	for _, c := range []string{"bridge-preflight", "claim-next-ready", "list-arm-pending", "list-pause-due"} {
+		do(7, "desktop", c, "--bridge-thread-id", "b")
+	}
+	do(4, "desktop", "read-snapshot", "--expected-revision", "1")
+	for _, c := range []string{"note-arm-pending", "note-arm", "note-boundary-crossed"} {
+		do(7, "desktop", c, "--source-thread-id", "t")
+	}
+	do(3, "desktop", "reconcile", "--source-thread-id", "t")
+	do(3, "desktop", "note-paused", "--source-thread-id", "t", "--generation", "1")
+	do(3, "desktop", "read-artifact", "none")
 	batch := field(do(0, "batch", "list"), "batch_id")
 	view := do(0, "batch", "inspect", batch)
 	do(0, "batch", "inspect-head", "t")
