@@ -93,6 +93,11 @@ func TestNoCommandPrintsWhatATerminalObeys(t *testing.T) {
 		{"department", "add", faked}, {"department", "add", "readers"}, {"department", "join", "readers", evil}, {"department", "join", "readers", "ada"}, {"department", "move", "readers", "--parent", evil}, {"department", "list"},
 		{"department", "leave", "readers", evil}, {"department", "rm", evil}, {"role", "list"}, {"grant", "add", evil, "--user", "ada"}, {"grant", "add", "viewer", "--user", "ada", "--on", "user:" + evil}, {"grant", "add", "viewer", "--user", "ada", "--on", "department:readers"},
 		{"grant", "list"}, {"grant", "revoke", evil}, {"logout", "--server", "https://" + evil}, {"login", "--server", "https://" + evil}, {"thread", "list", "--server", "https://" + evil},
+		{"desktop", "installation-state"}, {"desktop", "installation-state", "repair", "--read-transport", evil}, {"desktop", "binding", "list"}, {"desktop", "binding", "unbind", "--source-thread-id", evil},
+		{"desktop", "binding", "repair", "--source-thread-id", evil, "--caller-automation-id", evil, "--bridge-thread-id", evil}, {"desktop", "bridge-preflight", "--bridge-thread-id", evil},
+		{"desktop", "read-snapshot", "--expected-revision", "1"}, {"desktop", "claim-next-ready", "--bridge-thread-id", evil}, {"desktop", "list-arm-pending", "--bridge-thread-id", evil}, {"desktop", "list-pause-due", "--bridge-thread-id", evil},
+		{"desktop", "note-arm-pending", "--source-thread-id", evil}, {"desktop", "note-arm", "--source-thread-id", evil}, {"desktop", "reconcile", "--source-thread-id", evil}, {"desktop", "note-paused", "--source-thread-id", evil},
+		{"desktop", "note-boundary-crossed", "--source-thread-id", evil, "--batch-id", evil}, {"desktop", "read-artifact", evil},
 		{"thread", "close", p.thread}, {"thread", "close", p.asking}, {"thread", "delete", "--yes", p.asking},
 	} {
 		p.look(c...)
