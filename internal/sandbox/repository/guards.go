@@ -90,7 +90,7 @@ func (p Place) Guard() (_ *Guards, err error) {
 
 // keep holds what a mount is of for as long as there are guards.
 func (g *Guards) keep(m *Mount) error {
-	fd, err := unix.Open(m.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(m.Path, toHold|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("guard %s: %w", m.Path, err)
 	}
