@@ -45,6 +45,7 @@ type Data struct {
 	Name     *string       `json:"name,omitempty"`
 	Archived *bool         `json:"archived,omitempty"`
 	Pinned   *bool         `json:"pinned,omitempty"`
+	Git      *Git          `json:"git,omitempty"`
 	Status   *Status       `json:"status,omitempty"`
 	Input    []thole.Input `json:"input,omitempty"`
 	ClientID string        `json:"client_id,omitempty"`

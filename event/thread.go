@@ -26,6 +26,13 @@ type Created struct {
 	Tools []ClientTool `json:"tools,omitempty"`
 }
 
+// Git is where in a repository a client says that a thread works. "" is not known.
+type Git struct {
+	Sha    string `json:"sha,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Origin string `json:"origin,omitempty"`
+}
+
 // Cut is where a revert cuts a thread: Turn, which has Number, and all later ones are gone.
 type Cut struct {
 	Turn   thole.TurnID `json:"turn"`

@@ -44,7 +44,7 @@ func (s *State) Apply(e event.Event, c *Changes) error {
 		return illegal(e, fmt.Sprintf("%s → %s", from, to))
 	}
 	s.Row.Thread.Seq = e.Seq
-	if e.Data.Pinned == nil { // a pin is about a list: the conversation is as old as it was
+	if e.Data.Pinned == nil && e.Data.Git == nil { // they are about lists: the conversation is as old as it was
 		s.Row.Thread.Updated = e.Time
 	}
 	return nil
@@ -104,6 +104,9 @@ func (s *State) update(e event.Event) {
 	}
 	if d.Pinned != nil {
 		t.Pinned = *d.Pinned
+	}
+	if d.Git != nil {
+		t.Git = *d.Git
 	}
 	if d.Settings != nil {
 		t.Settings = *d.Settings

@@ -27,6 +27,7 @@ type Thread struct {
 	Ephemeral  bool
 	Archived   bool
 	Pinned     bool // lists that ask for it show it first
+	Git        event.Git
 	ForkedFrom thole.ThreadID
 	Parent     thole.ThreadID
 	Created    time.Time

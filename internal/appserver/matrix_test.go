@@ -43,6 +43,7 @@ var members = map[string]string{
 	"thread/queue/start":                   `"queuedSubmissionId":"q"`,
 	"thole/queue/promote":                  `"queuedSubmissionId":"q"`,
 	"thread/queue/update":                  `"queuedSubmissionId":"q","input":[{"type":"text","text":"x"}]`,
+	"thread/metadata/update":               `"gitInfo":{"branch":"b"}`,
 	"thread/section/move":                  `"sectionId":null`,
 	"thread/shellCommand":                  `"command":"true"`,
 	"turn/interrupt":                       `"turnId":"t"`,

@@ -26,6 +26,7 @@ func (s *Server) registerThreads() {
 	inThread(on(s, "thread/delete", s.threadDelete), serial.Exclusive, byThread)
 	inThread(on(s, "thread/unsubscribe", s.threadUnsubscribe), serial.Exclusive, byThread)
 	inThread(on(s, "thread/name/set", s.threadName), serial.Exclusive, func(p *app.ThreadNameParams) string { return p.ThreadID })
+	inThread(on(s, "thread/metadata/update", s.threadMetadata), serial.Exclusive, func(p *app.ThreadMetadataParams) string { return p.ThreadID })
 	on(s, "thread/revert", s.threadRevert) // it waits until the last turn is saved, so in no lane
 	inThread(on(s, "thread/settings/update", s.settingsUpdate), serial.Exclusive, func(p *app.SettingsUpdateParams) string { return p.ThreadID })
 }

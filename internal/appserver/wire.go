@@ -23,7 +23,7 @@ func (s *Server) thread(t fold.Thread) app.Thread {
 		ID: string(t.ID), Environments: []app.Environment{{EnvironmentID: "local", Cwd: cwd, RuntimeWorkspaceRoots: []string{cwd}}}, SessionID: string(t.ID), ForkedFromID: ptr(t.ForkedFrom), ParentThreadID: ptr(t.Parent),
 		Preview: t.Preview, Ephemeral: t.Ephemeral, HistoryMode: "paginated", ModelProvider: name, Model: &model,
 		ReasoningEffort: ptr(t.Settings.Effort), CreatedAt: t.Created.Unix(), UpdatedAt: t.Updated.Unix(), RecencyAt: &recency,
-		Status: status(t.Status), Cwd: cwd, CLIVersion: s.catalog.version(name), Originator: ptr(t.Client),
+		Status: status(t.Status), Cwd: cwd, CLIVersion: s.catalog.version(name), Originator: ptr(t.Client), GitInfo: gitInfo(t.Git),
 		Source: "appServer", DirectInput: &direct, Name: ptr(t.Name), Turns: []app.Turn{},
 	}
 	if t.Pinned {

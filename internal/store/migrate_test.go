@@ -97,7 +97,7 @@ func TestMigrationsAreNeverChanged(t *testing.T) {
 		"share_links": "0b29c538ce1f", "audit": "8774ac7ec1a6",
 		"servers": "3521d05b1dbe", "engines": "8fa934acabf1",
 		"aside": "a55bd78b7a4e", "forget": "bf0d3c6bbcd9", "active_turn": "d291641d37c6", "users": "3757e6d7d693", "single_sign_on": "c3bbd0b0376e", "device_logins": "368a3235f49d",
-		"plugins": "bddddfff5f01", "revert": "4e99950c3231", "desktop": "f19e488248b6",
+		"plugins": "bddddfff5f01", "revert": "4e99950c3231", "desktop": "f19e488248b6", "thread_git": "7677a5a302c8",
 	}
 	all, err := Schema().Migrations()
 	if err != nil {

@@ -122,13 +122,13 @@ func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 	args := []any{
 		t.ID, t.Name, t.Preview, t.Settings.Provider, t.WorkDir(), asJSON(t.Settings), t.NativeID, t.Origin, t.Archived,
 		thole.Millis(t.Updated), int64(t.Seq), int64(t.Turns), t.Open, int64(r.Approvals), int64(r.Inputs), string(r.LastOutcome),
-		r.Paused, int64(r.Step), asJSON(t.Usage), goalOf(t), t.Pinned, t.Retell,
+		r.Paused, int64(r.Step), asJSON(t.Usage), goalOf(t), t.Pinned, t.Retell, gitOf(t),
 	}
 	if !c.Create {
 		ok, err := tx.ExecOne(`update threads set name = $2, preview = $3, provider = $4, dir = $5, settings = $6,
 			native_id = $7, origin = $8, archived = $9, updated_at = $10, seq = $11, turns = $12, open_turn = $13,
-			approvals = $14, inputs = $15, last_outcome = $16, paused = $17, step_seq = $18, usage = $19, goal = $20, pinned = $21, retell = $22
-			where id = $1 and seq = $23`, append(args, int64(c.Expected))...)
+			approvals = $14, inputs = $15, last_outcome = $16, paused = $17, step_seq = $18, usage = $19, goal = $20, pinned = $21, retell = $22, git = $23
+			where id = $1 and seq = $24`, append(args, int64(c.Expected))...)
 		if err == nil && !ok {
 			return thread.ErrStale
 		}
@@ -139,10 +139,10 @@ func putThread(tx *sqldb.Tx, c *thread.Commit) error {
 		return cmp.Or(err, thread.ErrDeleted)
 	}
 	ok, err := tx.ExecOne(`insert into threads (id, name, preview, provider, dir, settings, native_id, origin, archived,
-			updated_at, seq, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage, goal, pinned, retell,
+			updated_at, seq, turns, open_turn, approvals, inputs, last_outcome, paused, step_seq, usage, goal, pinned, retell, git,
 			app_id, project_id, user_id, source, client, ephemeral, forked_from, parent_id, created_at, floor, files, source_kind, source_at, tools)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36)
+			$20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37)
 		on conflict do nothing`, append(args,
 		t.Owner.App, t.Owner.Project, t.Owner.User, t.Source, t.Client, t.Ephemeral, t.ForkedFrom, t.Parent,
 		thole.Millis(t.Created), int64(t.Floor), asJSON(t.Files), string(t.Files.Kind), t.Files.At(), listOrNone(t.Tools))...)
@@ -158,6 +158,14 @@ func goalOf(t fold.Thread) string {
 		return ""
 	}
 	return asJSON(t.Goal)
+}
+
+// gitOf is the column form of what a client said of a thread's repository.
+func gitOf(t fold.Thread) string {
+	if t.Git == (event.Git{}) {
+		return ""
+	}
+	return asJSON(t.Git)
 }
 
 func putEvent(tx *sqldb.Tx, e event.Event) error {

@@ -223,15 +223,15 @@ func scanTurn(rows *sql.Rows) (t fold.Turn, err error) {
 
 const threadColumns = `id, app_id, project_id, user_id, name, preview, settings, native_id, origin, source, client, ephemeral,
 	archived, forked_from, parent_id, created_at, updated_at, seq, floor, turns, open_turn, approvals, inputs, last_outcome,
-	paused, step_seq, usage, files, tools, goal, pinned, retell`
+	paused, step_seq, usage, files, tools, goal, pinned, retell, git`
 
 func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	t := &r.Thread
-	var settings, usage, files, tools, goal string
+	var settings, usage, files, tools, goal, git string
 	var created, updated int64
 	err = rows.Scan(&t.ID, &t.Owner.App, &t.Owner.Project, &t.Owner.User, &t.Name, &t.Preview, &settings, &t.NativeID, &t.Origin,
 		&t.Source, &t.Client, &t.Ephemeral, &t.Archived, &t.ForkedFrom, &t.Parent, &created, &updated, &t.Seq, &t.Floor, &t.Turns,
-		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage, &files, &tools, &goal, &t.Pinned, &t.Retell)
+		&t.Open, &r.Approvals, &r.Inputs, &r.LastOutcome, &r.Paused, &r.Step, &usage, &files, &tools, &goal, &t.Pinned, &t.Retell, &git)
 	if err == nil {
 		err = fromJSON(settings, &t.Settings)
 	}
@@ -246,6 +246,9 @@ func scanThread(rows *sql.Rows) (r fold.Row, err error) {
 	}
 	if err == nil {
 		err = fromJSON(goal, &t.Goal)
+	}
+	if err == nil {
+		err = fromJSON(git, &t.Git)
 	}
 	t.Created, t.Updated = thole.FromMillis(created), thole.FromMillis(updated)
 	return r, err

@@ -60,7 +60,8 @@ type Update struct {
 	Name     *string
 	Archived *bool
 	Pinned   *bool
-	Settings *event.Settings // zero fields stay
+	Git      func(event.Git) event.Git // makes the new one of the present one
+	Settings *event.Settings           // zero fields stay
 	// Change makes new settings of the present ones; fields may become empty.
 	Change func(event.Settings) event.Settings
 }

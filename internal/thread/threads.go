@@ -265,6 +265,10 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 			d.Archived = p.Archived
 		}
 		pin := p.Pinned != nil && *p.Pinned != now.Pinned
+		git := now.Git
+		if p.Git != nil {
+			git = p.Git(git)
+		}
 		next := merge(now.Settings, p.Settings)
 		if p.Change != nil {
 			next = p.Change(next)
@@ -281,6 +285,9 @@ func (m *Machine) Update(ctx context.Context, actor thole.Actor, id thole.Thread
 		}
 		if pin {
 			w.add(event.ThreadUpdated, "", event.Data{Pinned: p.Pinned})
+		}
+		if git != now.Git {
+			w.add(event.ThreadUpdated, "", event.Data{Git: &git})
 		}
 		if d.Archived != nil && *d.Archived && w.s.Open != nil {
 			w.interrupt(nil)

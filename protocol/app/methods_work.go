@@ -6,6 +6,7 @@ func workMethods() []Method {
 		req("thread/goal/get", ThreadParams{}, GoalGetResult{}),
 		req("thread/goal/set", GoalSetParams{}, GoalSetResult{}),
 		req("thread/goal/clear", ThreadParams{}, GoalClearResult{}),
+		req("thread/metadata/update", ThreadMetadataParams{}, ThreadResult{}),
 		req("thread/revert", ThreadRevertParams{}, ThreadRevertResult{}),
 		req("thread/section/move", ThreadSectionMoveParams{}, Empty{}),
 		req("threadSection/list", ListParams{}, ThreadSectionListResult{}),

@@ -52,6 +52,7 @@ type Thread struct {
 	Source          string         `json:"source"`
 	ThreadSource    *string        `json:"threadSource"`
 	DirectInput     *bool          `json:"canAcceptDirectInput"`
+	GitInfo         *GitInfo       `json:"gitInfo"`
 	Name            *string        `json:"name"`
 	Turns           []Turn         `json:"turns"`
 }

@@ -499,6 +499,18 @@ export type FsWriteFileParams = {
   threadId?: string;
 };
 
+export type GitInfo = {
+  sha: string | null;
+  branch: string | null;
+  originUrl: string | null;
+};
+
+export type GitInfoUpdate = {
+  sha?: string | null;
+  branch?: string | null;
+  originUrl?: string | null;
+};
+
 export type Goal = {
   threadId: string;
   objective: string;
@@ -1115,6 +1127,7 @@ export type Thread = {
   source: string;
   threadSource: string | null;
   canAcceptDirectInput: boolean | null;
+  gitInfo: GitInfo | null;
   name: string | null;
   turns: Turn[];
 };
@@ -1164,6 +1177,13 @@ export type ThreadListResult = {
 export type ThreadMatch = {
   thread: Thread;
   snippet: string;
+};
+
+export type ThreadMetadataParams = {
+  threadId: string;
+  gitInfo?: GitInfoUpdate;
+  projectId?: string;
+  daybreakEnabled?: boolean;
 };
 
 export type ThreadNameParams = {
@@ -1572,6 +1592,7 @@ export type ClientRequests = {
   "thread/goal/get": { params: ThreadParams; result: GoalGetResult };
   "thread/goal/set": { params: GoalSetParams; result: GoalSetResult };
   "thread/goal/clear": { params: ThreadParams; result: GoalClearResult };
+  "thread/metadata/update": { params: ThreadMetadataParams; result: ThreadResult };
   "thread/revert": { params: ThreadRevertParams; result: ThreadRevertResult };
   "thread/section/move": { params: ThreadSectionMoveParams; result: Empty };
   "threadSection/list": { params: ListParams; result: ThreadSectionListResult };
