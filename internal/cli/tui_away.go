@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tholehq/thole/internal/jsonrpc"
+	"github.com/tholehq/thole/internal/strictjson"
 	"github.com/tholehq/thole/internal/transport/unix"
 	"github.com/tholehq/thole/internal/transport/ws"
 )
@@ -57,7 +58,7 @@ func (w withoutDirectory) Read(ctx context.Context) ([]byte, error) {
 	var m map[string]json.RawMessage
 	var method string
 	var params map[string]json.RawMessage
-	if json.Unmarshal(text, &m) != nil || json.Unmarshal(m["method"], &method) != nil || json.Unmarshal(m["params"], &params) != nil {
+	if strictjson.Unmarshal(text, &m) != nil || strictjson.Unmarshal(m["method"], &method) != nil || strictjson.Unmarshal(m["params"], &params) != nil {
 		return text, nil //nolint:nilerr // the server says what is wrong with it
 	}
 	if method != "thread/start" && method != "thread/resume" && method != "thread/fork" {
