@@ -5,7 +5,7 @@ export async function logInAs(browser: Browser, link: string, password: string):
   const context = await browser.newContext({ serviceWorkers: "block", locale: "en-US" });
   const page = await context.newPage();
   await page.goto(link);
-  await page.getByLabel("Password").fill(password);
+  await page.getByLabel("Password", { exact: true }).fill(password);
   await page.getByRole("button", { name: "Go on" }).click();
   await expect(page.getByRole("textbox", { name: "Message", exact: true })).toBeVisible();
   return page;
