@@ -1,4 +1,4 @@
-import { type DragEvent, type ReactNode, useEffect, useId, useState } from "react";
+import { type DragEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { get, Problem, query } from "../api/http";
 import type { Folders, Repository } from "../api/types";
 import { t, type Key } from "../i18n";
@@ -108,13 +108,15 @@ function Folder({ now, onPick }: { now?: Chosen; onPick: (next: Chosen | undefin
   const [problem, setProblem] = useState<Problem>();
   const [at, setAt] = useState(path);
   const id = useId();
+  const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const stop = new AbortController();
     setProblem(undefined);
     get<Folders>(`/sources/folders${query({ path: at })}`, stop.signal).then(
       (it) => {
         setFolders(it);
-        setPath(it.path);
+        // What was typed meanwhile stays, and an empty field that has the focus stays empty.
+        setPath((now) => (now === at && (at !== "" || document.activeElement !== input.current) ? it.path : now));
       },
       (error: unknown) => !stop.signal.aborted && setProblem(error as Problem),
     );
@@ -122,6 +124,7 @@ function Folder({ now, onPick }: { now?: Chosen; onPick: (next: Chosen | undefin
   }, [at]);
   const go = (to: string) => {
     onPick(undefined);
+    setPath(to);
     setAt(to);
   };
   return (
@@ -133,6 +136,7 @@ function Folder({ now, onPick }: { now?: Chosen; onPick: (next: Chosen | undefin
         </label>
         <div className="flex gap-2">
           <input
+            ref={input}
             id={id}
             value={path}
             spellCheck={false}
