@@ -94,6 +94,21 @@ test("stop ends the run and retry starts another", async ({ desk }) => {
   await desk.idle();
 });
 
+test("a stop counts from the moment its button is there", async ({ desk, page }) => {
+  let go = () => {};
+  const stopped = new Promise<void>((done) => (go = done));
+  await page.route("**/snapshot", async (route) => {
+    await stopped; // the new chat is made, and its message is on its way
+    await route.continue();
+  });
+  await desk.newChat();
+  await desk.send("Too early sim: wait 5m ;; say never");
+  await desk.stopButton.click();
+  go();
+  await expect(desk.chat.getByText("Stopped", { exact: true })).toBeVisible();
+  await desk.idle();
+});
+
 test("a running agent is steered, and messages queue after it", async ({ desk }) => {
   await desk.send("Busy sim: wait 5m ;; say first answer");
   await expect(desk.stopButton).toBeVisible();

@@ -456,10 +456,17 @@ export class Conversation {
 
   /** stop asks the server: closing the stream alone would only stop us from watching. */
   async stop(): Promise<void> {
-    // A run that the server has not begun cannot be stopped yet: wait for its first word.
-    while (this.chat.status === "submitted") await new Promise((soon) => setTimeout(soon, 50));
-    if (!this.busy && !this.side.get().session?.active_run_id) return; // it was never begun, or it is over
-    await post(`/api/chat/${encodeURIComponent(this.id)}/stop`);
+    const runs = () => this.chat.status === "streaming" || this.side.get().session?.active_run_id !== undefined;
+    // A run that the server has not begun cannot be stopped yet: wait for the message on its way, and for news of the run.
+    if (!runs()) await this.sending;
+    while (!runs() && this.chat.status === "submitted") await new Promise((soon) => setTimeout(soon, 50));
+    // A stream that was cut, or news that is late, says nothing of the run: the server knows.
+    const known = runs();
+    try {
+      await post(`/api/chat/${encodeURIComponent(this.id)}/stop`);
+    } catch (error) {
+      if (known || !(error instanceof Problem && error.status === 404)) throw error; // the chat was never begun
+    }
   }
 
   reply = async (question: Question, reply: Reply): Promise<void> => {
